@@ -46,7 +46,7 @@ CASES = [
     ("adversarial_vae", ["trainer/adversarial_vae.yaml"], [], 20, None),
     ("toy_srgan", ["extensible/toy_srgan.yaml"], [], 20, None),
 ]
-OPTIMIZERS = ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "Lion", "LAMB", "LARS"]
+OPTIMIZERS = ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "Lion", "LAMB", "LARS", "Muon", "Adafactor", "ScheduleFreeAdamW"]
 
 
 def run(words, timeout=140):

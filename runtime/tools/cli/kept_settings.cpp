@@ -17,7 +17,9 @@
 namespace stepop {
 namespace {
 
-bool is_learning_rate(const std::string& key) { return key == "lr" || key == "weight_decay"; }
+bool is_learning_rate(const std::string& key) {
+  return key == "lr" || key == "adamw_lr" || key == "weight_decay";
+}
 
 Value without_rates(const Value& value) {
   if (!value.is_map()) return value;

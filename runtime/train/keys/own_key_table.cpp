@@ -20,8 +20,9 @@ constexpr OwnKey kKeys[] = {
     {"model", "component model", "-", "the network; `stepop list model` shows them"},
     {"networks/*", "component model", "-", "in place of `model`: several networks with names"},
     {"optimizer", "component optimizer", "-",
-     "`SGD`, `Adam`, `AdamW`, `Adagrad`, `RMSprop`, `Lion`, `LAMB` or `LARS` with `lr`, "
-     "`weight_decay`, `clip_norm`, `groups`, ...; `stepop list optimizer` shows them",
+     "`SGD`, `Adam`, `AdamW`, `Adagrad`, `RMSprop`, `Lion`, `LAMB`, `LARS`, `Muon`, `Adafactor` or "
+     "`ScheduleFreeAdamW` with `lr`, `weight_decay`, `clip_norm`, `groups`, ...; `stepop list "
+     "optimizer` shows them",
      kForTraining},
     {"init_from", "path | map | list", "-",
      "weights to begin with: a safetensors, `.pt`, `.pth`, `.ckpt` or `.bin` file, or `{path, "
@@ -129,7 +130,7 @@ constexpr OwnKey kKeys[] = {
      "over how many training batches the statistics of batch normalization are measured for that "
      "average"},
     {"eval_weights", "'model' | 'ema' | 'swa'", "model",
-     "the weights of evaluations; `ema`, `swa`: these averages"},
+     "the weights of evaluations; `ema`, `swa`: these averages. With `ScheduleFreeAdamW`: `ema`"},
 
     // Logs.
     {"log_freq", "time", "1000",

@@ -5,29 +5,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "runtime/core/base/error.h"
+#include "runtime/train/optim/optimizer.h"
 
 namespace stepop {
 
 Ema::Ema(const Config& config, bool must_be_restored)
     : Averages("ema"),
-      decay_(config, "decay", 0.999),
+      decay_(Scheduled(config, "decay", 0.999)),
       warmup_(config.get("warmup", false)),
       must_be_restored_(must_be_restored) {
-  decay_.at_least(0, config, "decay");
-  if (decay_.at(0) >= 1) {
-    throw config.error("decay", fmt::format("expected a number below 1, found {}", decay_.at(0)));
+  decay_->at_least(0, config, "decay");
+  if (decay_->at(0) >= 1) {
+    throw config.error("decay", fmt::format("expected a number below 1, found {}", decay_->at(0)));
   }
 }
 
 double Ema::decay_at(int64_t global_step) const {
   const auto steps = static_cast<double>(global_step);
-  const double decay = decay_.at(global_step);
+  const double decay = decay_->at(global_step);
   return warmup_ ? std::min(decay, (1 + steps) / (10 + steps)) : decay;
 }
 
 bool Ema::averages_within(int64_t steps) const {
+  if (!optimizers_.empty()) return true;
   constexpr int64_t kMostLooks = 10'000;
   for (int64_t step = steps - 1; step >= std::max<int64_t>(steps - kMostLooks, 0); --step) {
     const double decay = decay_at(step);
@@ -39,7 +42,21 @@ bool Ema::averages_within(int64_t steps) const {
 void Ema::update(int64_t global_step) {
   if (parameters_.empty()) return;  // PyTorch rejects an empty list
   const at::NoGradGuard no_grad;
+  if (!optimizers_.empty()) return take_averages();
   at::_foreach_lerp_(averages_, weights(), 1 - decay_at(global_step));
+}
+
+void Ema::take_averages() {
+  std::map<const void*, at::Tensor> taken;
+  for (const Optimizer* optimizer : optimizers_) {
+    for (const auto& [parameter, average] : optimizer->averages()) {
+      taken[parameter.unsafeGetTensorImpl()] = average;
+    }
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const auto found = taken.find(parameters_[i].unsafeGetTensorImpl());
+    averages_[i].copy_(found == taken.end() ? parameters_[i] : found->second);
+  }
 }
 
 void Ema::load_state(const std::string& name, const State& state) {

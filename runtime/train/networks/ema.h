@@ -1,13 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/core/config/config.h"
 #include "runtime/train/networks/averages.h"
 #include "runtime/train/optim/schedule.h"
 
 namespace stepop {
+
+class Optimizer;
 
 /// Exponential moving averages of the parameters of networks, as in torch.optim.swa_utils:
 ///
@@ -20,11 +25,17 @@ namespace stepop {
 /// `warmup` the decay is at most (1 + n) / (10 + n) after n complete steps, as in TensorFlow, so
 /// that the first weights are forgotten soon. By default all networks that an update trains are
 /// averaged.
+///
+/// An optimizer may have averages of its own. They then stand in the place of moving ones.
 class Ema : public Averages {
  public:
   /// `config` is the part `ema`. With `must_be_restored`, a checkpoint without averages is an
   /// error. Throws UsageError for a decay outside of [0, 1).
   Ema(const Config& config, bool must_be_restored);
+
+  /// The averages of `optimizers`, which must outlive this.
+  Ema(std::vector<const Optimizer*> optimizers, bool must_be_restored)
+      : Averages("ema"), optimizers_(std::move(optimizers)), must_be_restored_(must_be_restored) {}
 
   /// Starts with the current weights, unless averages were restored.
   void start() { start_averages(); }
@@ -44,8 +55,11 @@ class Ema : public Averages {
  private:
   double decay_at(int64_t global_step) const;
 
-  Scheduled decay_;
-  bool warmup_;
+  void take_averages();
+
+  std::vector<const Optimizer*> optimizers_;  ///< Empty for moving averages.
+  std::optional<Scheduled> decay_;            ///< Of moving averages.
+  bool warmup_ = false;
   bool must_be_restored_;
 };
 

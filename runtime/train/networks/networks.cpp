@@ -30,6 +30,14 @@ bool trains(const Update& update, const torch::nn::Module& network) {
   });
 }
 
+std::vector<const Optimizer*> optimizers_with_averages(const Networks::Updates& updates) {
+  std::vector<const Optimizer*> optimizers;
+  for (const auto& [name, update] : updates) {
+    if (update->optimizer().has_averages()) optimizers.push_back(&update->optimizer());
+  }
+  return optimizers;
+}
+
 /// Reads a network: its name, its `class`, or another key that names classes.
 Component read_network(const Config& config, std::string_view path) {
   const Config params = config.at(path);
@@ -144,6 +152,13 @@ std::vector<std::string> Networks::class_names() const {
 
 void Networks::add_averages(const Config& config, const Updates& updates, Tracker& tracker,
                             bool train) {
+  const auto optimizers = optimizers_with_averages(updates);
+  if (!optimizers.empty()) {
+    if (config.has("ema")) {
+      throw config.error("ema", "the optimizer has averages of its own: leave ema out");
+    }
+    config.set_default("eval_weights", Value("ema"));
+  }
   const std::string weights = config.get("eval_weights", "model");
   if (weights != "model" && weights != "ema" && weights != "swa") {
     throw config.error("eval_weights",
@@ -159,8 +174,10 @@ void Networks::add_averages(const Config& config, const Updates& updates, Tracke
     throw config.error(kind, fmt::format("expected a map such as {}, found {}", example,
                                          config.peek(kind)->describe()));
   };
-  if (has("ema", "{decay: 0.999}")) {
-    ema_ = std::make_unique<Ema>(config.at("ema"), weights == "ema" && !train);
+  if (!optimizers.empty() || has("ema", "{decay: 0.999}")) {
+    const bool must_be_restored = weights == "ema" && !train;
+    ema_ = optimizers.empty() ? std::make_unique<Ema>(config.at("ema"), must_be_restored)
+                              : std::make_unique<Ema>(optimizers, must_be_restored);
     for (const auto& name : averaged_networks(config, "ema", updates)) {
       ema_->add(name, get(name));
       tracker.add(
@@ -198,8 +215,11 @@ std::vector<std::string> Networks::averaged_networks(const Config& config, const
     }
   } else {
     for (const auto& [name, network] : networks_) {
+      // Without `ema` in the config, the averages are an optimizer's.
+      const bool are_of_optimizer = !config.has(kind);
       const bool is_trained = std::any_of(updates.begin(), updates.end(), [&](const auto& entry) {
-        return trains(*entry.second, *network);
+        return trains(*entry.second, *network) &&
+               (!are_of_optimizer || entry.second->optimizer().has_averages());
       });
       if (is_trained) averaged.push_back(name);
     }

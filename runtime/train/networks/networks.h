@@ -52,7 +52,8 @@ class Networks {
   /// default, `ema` or `swa`. Tracks the averages of a network as `ema_<network>` and
   /// `swa_<network>`, with the network's own names. `updates` are the updates that train. Without
   /// `train`, a checkpoint without the averages to be evaluated is an error; a training starts them
-  /// from its weights.
+  /// from its weights. The averages of an optimizer that has some are those of `ema`, and
+  /// evaluations use them by default.
   void add_averages(const Config& config, const Updates& updates, Tracker& tracker, bool train);
 
   /// Called before the first training step of a start. Does nothing without `ema`.

@@ -4,6 +4,7 @@
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/rsub.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
@@ -103,12 +104,13 @@ std::vector<Parameter> optimizer_parameters(std::string lr, std::string weight_d
   return own;
 }
 
-std::pair<double, double> read_betas(const Config& config, double beta1, double beta2) {
-  const auto betas = config.get("betas", std::vector<double>{beta1, beta2});
+std::pair<double, double> read_betas(const Config& config, double beta1, double beta2,
+                                     std::string_view path) {
+  const auto betas = config.get(path, std::vector<double>{beta1, beta2});
   const bool is_valid = betas.size() == 2 && std::all_of(betas.begin(), betas.end(),
                                                          [](double b) { return b >= 0 && b < 1; });
   if (!is_valid) {
-    throw config.error("betas",
+    throw config.error(path,
                        fmt::format("expected two numbers of at least 0 and below 1, found [{}]",
                                    fmt::join(betas, ", ")));
   }
@@ -127,19 +129,25 @@ Optimizer::Optimizer(const Config& config, NamedParameters parameters, Traits tr
 }
 
 void Optimizer::read_groups(const Config& config) {
-  const auto read_group = [&](const Config& place, const Scheduled& lr, const Scheduled& decay) {
+  const auto read_group = [&](const Config& place, const Scheduled& lr, const Scheduled& decay,
+                              const std::optional<Scheduled>& adamw_lr) {
     Group group = {place.has("lr") ? Scheduled(place, "lr") : lr,
                    place.has("weight_decay") ? Scheduled(place, "weight_decay") : decay,
+                   adamw_lr,
                    {},
                    {},
                    {}};
     if (traits_.reads_adapt && place.has("adapt")) group.adapt = place.get<bool>("adapt");
+    if (traits_.adamw_lr && place.has("adamw_lr")) group.adamw_lr = Scheduled(place, "adamw_lr");
     group.lr.at_least(0, place, "lr");
     group.weight_decay.at_least(0, place, "weight_decay");
+    if (group.adamw_lr) group.adamw_lr->at_least(0, place, "adamw_lr");
     return group;
   };
+  std::optional<Scheduled> adamw_lr;
+  if (traits_.adamw_lr) adamw_lr = Scheduled(config, "adamw_lr", *traits_.adamw_lr);
   Group rest = read_group(config, Scheduled(config, "lr", traits_.lr),
-                          Scheduled(config, "weight_decay", traits_.weight_decay));
+                          Scheduled(config, "weight_decay", traits_.weight_decay), adamw_lr);
 
   std::vector<std::string> names;
   for (const auto& [name, tensor] : parameters_) names.push_back(name);
@@ -159,7 +167,7 @@ void Optimizer::read_groups(const Config& config) {
           group_of[position] = std::min(group_of[position], i);
         }
       }
-      groups_.push_back(read_group(place, rest.lr, rest.weight_decay));
+      groups_.push_back(read_group(place, rest.lr, rest.weight_decay, rest.adamw_lr));
     }
   }
   groups_.push_back(std::move(rest));
@@ -224,15 +232,31 @@ void Optimizer::make_slots() const {
   if (has_slots_) return;
   for (const Group& group : groups_) {
     for (const Bucket& bucket : group.buckets) {
-      for (auto& slot : bucket.slots) {
+      for (size_t s = 0; s < bucket.slots.size(); ++s) {
+        auto& slot = bucket.slots[s];
         for (size_t i = 0; i < bucket.parameters.size(); ++i) {
-          slot.push_back(bucket.is_own[i] ? at::zeros_like(bucket.parameters[i].detach())
-                                          : at::Tensor());
+          slot.push_back(bucket.is_own[i] ? make_slot(bucket, s, i) : at::Tensor());
         }
       }
     }
   }
   has_slots_ = true;
+}
+
+at::Tensor Optimizer::make_slot(const Bucket& bucket, size_t /*slot*/, size_t i) const {
+  return at::zeros_like(bucket.parameters[i].detach());
+}
+
+std::vector<const Optimizer::Bucket*> Optimizer::buckets() const {
+  std::vector<const Bucket*> buckets;
+  for (const Group& group : groups_) {
+    for (const Bucket& bucket : group.buckets) buckets.push_back(&bucket);
+  }
+  return buckets;
+}
+
+void Optimizer::assign(const Bucket& bucket, const at::Tensor& tensor, const at::Tensor& value) {
+  tensor.copy_(bucket.found_inf ? at::where(bucket.found_inf->ne(0), tensor, value) : value);
 }
 
 std::optional<Optimizer::BadRate> Optimizer::bad_rate(int64_t global_step) const {
@@ -241,6 +265,8 @@ std::optional<Optimizer::BadRate> Optimizer::bad_rate(int64_t global_step) const
     if (!fits_float(lr)) return BadRate{"the learning rate", lr};
     const double weight_decay = group.weight_decay.at(global_step);
     if (!fits_float(weight_decay)) return BadRate{"the weight decay", weight_decay};
+    const double adamw_lr = group.adamw_lr ? group.adamw_lr->at(global_step) : 0;
+    if (!fits_float(adamw_lr)) return BadRate{"the learning rate adamw_lr", adamw_lr};
   }
   return std::nullopt;
 }
@@ -258,6 +284,7 @@ void Optimizer::step(int64_t global_step, const at::Tensor& found_inf) {
     const double lr = group.lr.at(global_step);
     const double weight_decay = group.weight_decay.at(global_step);
     for (Bucket& bucket : group.buckets) {
+      bucket.adamw_lr = group.adamw_lr ? group.adamw_lr->at(global_step) : 0;
       bucket.found_inf.reset();
       if (found_inf.defined()) {
         bucket.found_inf = found_inf.to(bucket.steps.front().device());
@@ -291,6 +318,7 @@ void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay) {
     partial_.slots.resize(bucket.slots.size());
     partial_.found_inf = bucket.found_inf;
     partial_.adapt = bucket.adapt;
+    partial_.adamw_lr = bucket.adamw_lr;
     for (size_t i = 0; i < size; ++i) {
       if (!bucket.gradients[i].defined()) continue;
       partial_.parameters.push_back(bucket.parameters[i]);
@@ -343,7 +371,8 @@ void Optimizer::visit_state(const Visit& visit) const {
         const std::string& name = parameters_[group.members[b][i]].first;
         visit(name + ".step", bucket.is_own[i] ? bucket.steps[i] : at::Tensor());
         for (size_t s = 0; s < traits_.slots.size(); ++s) {
-          visit(name + "." + traits_.slots[s], bucket.slots[s][i]);
+          const at::Tensor& slot = bucket.slots[s][i];
+          if (slot.defined() || !bucket.is_own[i]) visit(name + "." + traits_.slots[s], slot);
         }
       }
     }

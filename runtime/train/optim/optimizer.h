@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,13 @@ class Optimizer {
   /// Resets all averages and counts to their values before the first update.
   void clear_state();
 
+  /// Whether evaluations use other weights than those that are trained: `averages`.
+  virtual bool has_averages() const { return false; }
+
+  /// Each parameter with the weights that evaluations use, computed by this call. Empty without
+  /// `has_averages`.
+  virtual std::vector<std::pair<at::Tensor, at::Tensor>> averages() const { return {}; }
+
   /// The gradients that exist, for each group with at least one.
   std::vector<std::vector<at::Tensor>> gradients_by_group() const;
 
@@ -85,6 +93,8 @@ class Optimizer {
     std::vector<std::string> slots;     ///< The names of the tensors kept for each parameter.
     bool first_update_differs = false;  ///< The optimizer reads `is_first`.
     bool reads_adapt = false;           ///< Groups may have `adapt`.
+    /// Default of the key `adamw_lr`; without it there is no such key.
+    std::optional<double> adamw_lr = std::nullopt;
   };
 
   /// Parameters of one group, device and type, which one fused call updates. Entry i of every list
@@ -95,11 +105,12 @@ class Optimizer {
     std::vector<at::Tensor> steps;  ///< float32 [], counts the current update.
     std::vector<char> is_first;     ///< Whether this is the parameter's first update.
     std::vector<char> is_own;       ///< Other parameters are not updated.
-    /// By slot, in the order of the traits; the tensors are made at their first use, never by an
-    /// evaluation.
+    /// By slot, in the order of the traits; the tensors are made by `make_slot` at their first use,
+    /// never by an evaluation.
     mutable std::vector<std::vector<at::Tensor>> slots;
     std::optional<at::Tensor> found_inf;  ///< For the kernel: 1 when it must do nothing.
     std::optional<bool> adapt;            ///< Of the group.
+    double adamw_lr = 0;                  ///< Of the group, in this step.
   };
 
   /// Reads `groups`, `lr` and `weight_decay` of `config`. Throws UsageError for a bad value and for
@@ -110,10 +121,22 @@ class Optimizer {
   /// One fused call for `bucket`, whose lists are never empty.
   virtual void update(const Bucket& bucket, double lr, double weight_decay) = 0;
 
+  /// A slot's tensor for parameter i before its first update, zeros; undefined when this parameter
+  /// has no such slot.
+  virtual at::Tensor make_slot(const Bucket& bucket, size_t slot, size_t i) const;
+
+  /// All buckets of all groups.
+  std::vector<const Bucket*> buckets() const;
+
+  /// Copies `value` into `tensor`, a parameter or a slot of `bucket`, unless `found_inf` is 1: for
+  /// formulas without a kernel that has this flag. The host does not wait.
+  static void assign(const Bucket& bucket, const at::Tensor& tensor, const at::Tensor& value);
+
  private:
   struct Group {
     Scheduled lr;
     Scheduled weight_decay;
+    std::optional<Scheduled> adamw_lr;
     std::optional<bool> adapt;
     std::vector<Bucket> buckets;
     std::vector<std::vector<size_t>> members;  ///< Positions in `parameters_`, by bucket.
@@ -142,8 +165,9 @@ OptimizerRegistry& optimizers();
 std::vector<Parameter> optimizer_parameters(std::string lr, std::string weight_decay,
                                             std::vector<Parameter> own);
 
-/// The two decay rates at `betas`. Throws UsageError unless they are two numbers in [0, 1).
-std::pair<double, double> read_betas(const Config& config, double beta1, double beta2);
+/// The two decay rates at `path`. Throws UsageError unless they are two numbers in [0, 1).
+std::pair<double, double> read_betas(const Config& config, double beta1, double beta2,
+                                     std::string_view path = "betas");
 
 /// The number at `path`. Throws UsageError when it is below 0.
 double read_non_negative(const Config& config, std::string_view path, double fallback);

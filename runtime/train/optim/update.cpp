@@ -180,6 +180,11 @@ void Update::share(World& world, bool shards) {
   world_ = &world;
   std::vector<at::Tensor> parameters;
   for (const auto& [name, parameter] : optimizer_->parameters()) parameters.push_back(parameter);
+  if (shards && optimizer_->has_averages()) {
+    throw Error(name_ +
+                ": its averages are evaluated, which needs the whole state in every process: leave "
+                "distributed/shard_optimizer out");
+  }
   if (shards) {
     shards_ = std::make_unique<ParameterShards>(world, parameters);
     std::vector<char> own;

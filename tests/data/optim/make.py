@@ -1,7 +1,8 @@
 """Makes what tests/runtime/optim compares with, by torch.optim itself:
     python tests/data/optim/make.py
-writes trajectories, schedules and plateaus.safetensors beside this file. The metadata of each
-holds the config of every case, in YAML.
+writes trajectories, matrices, schedule_free, schedules and plateaus.safetensors beside this file.
+The metadata of each holds the config of every case, in YAML. schedule_free is of the package
+schedulefree==1.4.1, which must be installed too.
 """
 
 import math
@@ -9,7 +10,7 @@ import pathlib
 
 import torch
 from safetensors.torch import save_file
-from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
+from torch.optim import SGD, Adafactor, Adagrad, Adam, AdamW, Muon, Optimizer, RMSprop
 from torch.optim.lr_scheduler import (ConstantLR, CosineAnnealingLR, CosineAnnealingWarmRestarts,
                                       ExponentialLR, LambdaLR, LinearLR, MultiStepLR, OneCycleLR,
                                       PolynomialLR, ReduceLROnPlateau,
@@ -18,6 +19,8 @@ from torch.optim.lr_scheduler import (ConstantLR, CosineAnnealingLR, CosineAnnea
 FOLDER = pathlib.Path(__file__).parent
 STEPS = 20
 SHAPES = {"fc.weight": (4, 3), "fc.bias": (4,), "scale": ()}
+MATRIX_SHAPES = {"wide.weight": (3, 5), "tall.weight": (6, 2), "conv.weight": (3, 2, 2, 2),
+                 "fc.bias": (4,), "scale": ()}
 
 
 def one_group(parameters, **kwargs):
@@ -126,6 +129,65 @@ class PlainLAMB(LAMB):
             p.sub_(group["lr"] * p.norm().clamp(0, self.bound) / r.norm() * r)
 
 
+class MuonAndAdamW(Muon):
+    """Muon for parameters of two or more dimensions, flattened to matrices; AdamW for the rest, and
+    for `others`, names with rates of their own. The bias has no weight decay."""
+
+    def __init__(self, parameters, others={}, adamw_lr=3e-4, betas=(0.9, 0.999),
+                 eps_adamw=1e-8, weight_decay=0.1, **options):
+        matrices = [name for name, p in parameters.items() if p.ndim > 1 and name not in others]
+        self.matrices = [(parameters[name], parameters[name].detach().flatten(1))
+                         for name in matrices]
+        super().__init__([matrix for _, matrix in self.matrices], weight_decay=weight_decay,
+                         **options)
+        rest = [{"params": [p], "lr": others.get(name, adamw_lr),
+                 "weight_decay": 0.0 if name == "fc.bias" else weight_decay}
+                for name, p in parameters.items() if name not in matrices]
+        self.rest = AdamW(rest, betas=betas, eps=eps_adamw)
+
+    @torch.no_grad()
+    def step(self):
+        self.rest.step()
+        for p, matrix in self.matrices:
+            matrix.grad = p.grad.flatten(1)
+        super().step()
+
+
+NO_DECAY = 'groups: [{match: "bias$", weight_decay: 0}]'
+
+MATRIX_CASES = {
+    "muon": ("{class: Muon, " + NO_DECAY + "}", MuonAndAdamW),
+    "muon_options": ("{class: Muon, lr: 0.02, weight_decay: 0.3, momentum: 0.8, nesterov: false, "
+                     "ns_coefficients: [3, -3.2, 1.2], ns_steps: 7, eps: 1e-3, adjust_lr_fn: "
+                     "match_rms_adamw, adamw_lr: 0.05, adamw_betas: [0.8, 0.9], adamw_eps: 1e-4, "
+                     + NO_DECAY + "}",
+                     lambda p: MuonAndAdamW(p, lr=0.02, weight_decay=0.3, momentum=0.8,
+                                            nesterov=False, ns_coefficients=(3, -3.2, 1.2),
+                                            ns_steps=7, eps=1e-3, adjust_lr_fn="match_rms_adamw",
+                                            adamw_lr=0.05, betas=(0.8, 0.9), eps_adamw=1e-4)),
+    "muon_cosine_missing": ("{class: Muon, lr: {class: cosine, from: 0.05, to: 0.001, steps: 20}, "
+                            "weight_decay: 0, adamw_lr: 0.01}",
+                            lambda p: MuonAndAdamW(p, lr=0.05, weight_decay=0, adamw_lr=0.01)),
+    "muon_groups": ("{class: Muon, lr: 0.02, adamw_lr: 0.01, groups: [{match: tall, adapt: false, "
+                    'adamw_lr: 0.1}, {match: "bias$", weight_decay: 0}]}',
+                    lambda p: MuonAndAdamW(p, {"tall.weight": 0.1}, lr=0.02, adamw_lr=0.01)),
+    "adafactor": ("{class: Adafactor}", lambda p: Adafactor(one_group(p))),
+    "adafactor_missing": ("{class: Adafactor, lr: 0.5, beta2_decay: -0.5, eps: [1e-3, 0.1], d: 2, "
+                          "weight_decay: 0.1}",
+                          lambda p: Adafactor(one_group(p), lr=0.5, beta2_decay=-0.5,
+                                              eps=(1e-3, 0.1), d=2, weight_decay=0.1)),
+    "adafactor_cosine": ("{class: Adafactor, lr: {class: cosine, from: 0.05, to: 0.001, steps: 20}, "
+                         "eps: [null, 0.01]}",
+                         lambda p: Adafactor(one_group(p), lr=0.05, eps=(None, 0.01))),
+    "adafactor_groups": ('{class: Adafactor, lr: 0.05, weight_decay: 0.3, '
+                         'groups: [{match: "bias$", weight_decay: 0, lr: 0.2}]}',
+                         lambda p: Adafactor([{"params": [p["fc.bias"]], "weight_decay": 0.0,
+                                               "lr": 0.2},
+                                              {"params": [p[n] for n in p if n != "fc.bias"]}],
+                                             lr=0.05, weight_decay=0.3)),
+}
+
+
 # name: (config, optimizer from parameters, extras)
 CASES = {
     "sgd": ("{class: SGD, lr: 0.1}", lambda p: SGD(one_group(p), lr=0.1)),
@@ -201,17 +263,53 @@ CASES = {
 }
 
 
-def make_trajectories():
+SCHEDULE_FREE_CASES = {
+    "default": ("ScheduleFreeAdamW", {}),
+    "options": ("{class: ScheduleFreeAdamW, lr: 0.05, betas: [0.8, 0.9], eps: 1e-4, weight_decay: "
+                "0.1, r: 1, weight_lr_power: 1}",
+                {"lr": 0.05, "betas": (0.8, 0.9), "eps": 1e-4, "weight_decay": 0.1, "r": 1,
+                 "weight_lr_power": 1}),
+    "cosine": ("{class: ScheduleFreeAdamW, lr: {class: cosine, from: 0.05, to: 0.001, steps: 20}}",
+               {"lr": 0.05}),
+    "warmup": ("{class: ScheduleFreeAdamW, lr: {class: warmup, from: 0.01, to: 0.05, steps: 4}}",
+               {"lr": 0.05, "warmup_steps": 5}),
+    "from_zero": ("{class: ScheduleFreeAdamW, lr: {class: warmup, to: 0.05, steps: 5}}",
+                  {"lr": 0.05}),
+}
+
+
+def averages_of(optimizer, parameter):
+    """What optimizer.eval() would put into the parameter, which stays."""
+    if "z" not in optimizer.state[parameter]:
+        return parameter.detach().clone()
+    beta1, _ = optimizer.param_groups[0]["betas"]
+    return parameter.detach().lerp(optimizer.state[parameter]["z"], 1 - 1 / beta1)
+
+
+def make_schedule_free():
+    from schedulefree import AdamWScheduleFree
+    cases = {case: (config, lambda p, options=options: AdamWScheduleFree(one_group(p), **options))
+             for case, (config, options) in SCHEDULE_FREE_CASES.items()}
+    make_trajectories("schedule_free.safetensors", MATRIX_SHAPES, cases)
+
+
+def make_trajectories(file, shapes, cases):
     torch.manual_seed(0)
-    start = {name: torch.randn(shape) for name, shape in SHAPES.items()}
-    gradients = {name: torch.randn((STEPS, *shape)) for name, shape in SHAPES.items()}
+    start = {name: torch.randn(shape) for name, shape in shapes.items()}
+    gradients = {name: torch.randn((STEPS, *shape)) for name, shape in shapes.items()}
     tensors = {f"start/{name}": value for name, value in start.items()}
     tensors |= {f"gradient/{name}": value for name, value in gradients.items()}
-    for case, (config, make) in CASES.items():
+    for case, (config, make) in cases.items():
         parameters = {name: value.clone().requires_grad_() for name, value in start.items()}
         optimizer = make(parameters)
         scheduler = CosineAnnealingLR(optimizer, 20, 0.001) if "cosine" in case else None
-        trajectory = {name: [] for name in SHAPES}
+        trajectory = {name: [] for name in shapes}
+        averages = {}
+        if hasattr(optimizer, "train"):
+            optimizer.train()
+            averages = {name: [] for name in shapes}
+        if case == "from_zero":
+            scheduler = LambdaLR(optimizer, lambda step: min(step / 5, 1))
         for step in range(STEPS):
             for name, parameter in parameters.items():
                 # In the cases of missing gradients the bias has one only in every third step.
@@ -226,9 +324,12 @@ def make_trajectories():
                 scheduler.step()
             for name, parameter in parameters.items():
                 trajectory[name].append(parameter.detach().clone())
+                if averages:
+                    averages[name].append(averages_of(optimizer, parameter))
+        tensors |= {f"{case}/averages/{name}": torch.stack(values)
+                    for name, values in averages.items()}
         tensors |= {f"{case}/{name}": torch.stack(values) for name, values in trajectory.items()}
-    save_file(tensors, FOLDER / "trajectories.safetensors",
-              {case: config for case, (config, _) in CASES.items()})
+    save_file(tensors, FOLDER / file, {case: config for case, (config, _) in cases.items()})
 
 
 def values_of(make, lr=1.0, steps=60):
@@ -356,5 +457,7 @@ def make_plateaus():
 
 if __name__ == "__main__":
     make_plateaus()
-    make_trajectories()
+    make_trajectories("trajectories.safetensors", SHAPES, CASES)
+    make_trajectories("matrices.safetensors", MATRIX_SHAPES, MATRIX_CASES)
+    make_schedule_free()
     make_schedules()

@@ -245,7 +245,8 @@ class PlanWarnings {
       return;
     }
     const bool rises_at_end = schedule.at(end) > schedule.at(end - std::max<int64_t>(1, end / 100));
-    const bool is_rate = split_path(join_path(config.path(), path)).back() == "lr";
+    const std::string key = split_path(join_path(config.path(), path)).back();
+    const bool is_rate = key == "lr" || key == "adamw_lr";
     if (is_rising && rises_at_end && is_rate && highest > before * kClose) {
       add(config, path,
           fmt::format(

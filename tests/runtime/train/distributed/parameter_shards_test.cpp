@@ -11,6 +11,7 @@
 
 #include "runtime/train/checkpoint/shared_state.h"
 #include "runtime/train/optim/update.h"
+#include "tests/message_of.h"
 #include "tests/runtime/train/distributed/together.h"
 #include "tests/runtime/train/optim/networks.h"
 #include "tests/same_state.h"
@@ -98,7 +99,8 @@ State trained(World& world, const std::string& optimizer, bool shards, State fro
 TEST_CASE("updates with a state in parts have the bits, and the checkpoints, of whole ones") {
   for (const std::string optimizer :
        {"{class: Adam, lr: 0.1, clip_norm: 0.5}", "{class: SGD, lr: 0.1, momentum: 0.9}",
-        "{class: LAMB, lr: 0.01}", "{class: AdamW, groups: [{match: bias, weight_decay: 0}]}"}) {
+        "{class: LAMB, lr: 0.01}", "{class: Muon, lr: 0.01}", "{class: Adafactor, lr: 0.1}",
+        "{class: AdamW, groups: [{match: bias, weight_decay: 0}]}"}) {
     CAPTURE(optimizer);
     for (const int processes : {2, 3}) {
       CHECK(together(processes, [&](World& world) {
@@ -117,6 +119,18 @@ TEST_CASE("updates with a state in parts have the bits, and the checkpoints, of 
             }) == Texts(static_cast<size_t>(processes)));
     }
   }
+}
+
+TEST_CASE("an optimizer whose averages are evaluated does not share out its state") {
+  CHECK(together(2,
+                 [](World& world) {
+                   StepClock clock;
+                   Update update(config_of("ScheduleFreeAdamW"), TestLayer().parameters(), clock);
+                   return message_of([&] { update.share(world, /*shards=*/true); });
+                 }) ==
+        Texts(2,
+              "optimizer: its averages are evaluated, which needs the whole state in every "
+              "process: leave distributed/shard_optimizer out"));
 }
 
 }  // namespace parameter_shards_test

@@ -156,6 +156,64 @@ TEST_CASE("a resumed run ends with the averages of one that was never stopped") 
   }
 }
 
+/// The classifier of `trainer_config`, trained by ScheduleFreeAdamW.
+std::string schedule_free_config(const std::string& more) {
+  std::string config = trainer_config(more);
+  const size_t begin = config.find("optimizer:");
+  return config.replace(begin, config.find('\n', begin) - begin,
+                        "optimizer: {class: ScheduleFreeAdamW, lr: 1e-2}");
+}
+
+TEST_CASE("the averages of ScheduleFreeAdamW are evaluated and saved") {
+  TestRun run(schedule_free_config("num_steps: 6"));
+  run.train();
+  const State state = run.checkpoint(6);
+  const double beta1 = 0.9;
+  for (const auto& [name, weights] : state) {
+    if (!name.starts_with("model.") || is_buffer(name)) continue;
+    CAPTURE(name);
+    const at::Tensor z = state.at("optimizer." + name.substr(6) + ".z");
+    const at::Tensor expected = weights + (1 - 1 / beta1) * (z - weights);
+    CHECK((state.at("ema_" + name) - expected).abs().max().item<double>() < 1e-6);
+    CHECK((weights - expected).abs().max().item<double>() > 1e-5);
+  }
+  const Context& context = run.session.context();
+  const AveragesGuard guard = context.networks.evaluation_weights();
+  CHECK(context.tracker.save("model").at("last.weight").equal(state.at("ema_model.last.weight")));
+}
+
+TEST_CASE("a resumed run of ScheduleFreeAdamW has the bits of one that was never stopped") {
+  TestRun whole(schedule_free_config("num_steps: 11"));
+  whole.train();
+  for (const int64_t stop : {1, 6}) {
+    CAPTURE(stop);
+    TestRun before(schedule_free_config("num_steps: " + std::to_string(stop)));
+    before.train();
+    TestRun after(schedule_free_config("num_steps: 11"), before, stop);
+    after.train();
+    CHECK(differences(after.checkpoint(11), whole.checkpoint(11)) == "");
+  }
+}
+
+TEST_CASE("evaluations never change a training of ScheduleFreeAdamW, nor with which weights") {
+  const auto trained = [](const std::string& more) {
+    TestRun run(schedule_free_config("num_steps: 9\n" + more));
+    run.train();
+    return std::pair(run.checkpoint(9), run.metrics().back()["validation/eval_op/loss"]);
+  };
+  const auto [plain, loss] = trained("");
+  CHECK(differences(trained("eval_hook: {freq: {every: 1, at_start: true}}").first, plain) == "");
+  const auto [same, loss_of_weights] = trained("eval_weights: model");
+  CHECK(differences(same, plain) == "");
+  CHECK(loss_of_weights != loss);
+}
+
+TEST_CASE("averages beside those of an optimizer are refused") {
+  CHECK(message_of([] {
+          TestRun(schedule_free_config("num_steps: 1\nema: {decay: 0.9}"));
+        }).ends_with("ema: the optimizer has averages of its own: leave ema out"));
+}
+
 TEST_CASE("averages that a resume adds begin with the weights of the checkpoint") {
   TestRun before(trainer_config("num_steps: 4"));
   before.train();

@@ -54,16 +54,23 @@ print(*sorted(state), float(state["last.bias"].double().sum()))
 }
 
 TEST_CASE("averages are taken where the run evaluates them") {
-  TestRun run(trainer_config("num_steps: 6\nema: {decay: 0.8}\neval_weights: ema"));
-  run.train();
-  const at::Tensor plain = output(run);
-  const at::Tensor averages = [&] {
-    const AveragesGuard guard = run.session.context().networks.evaluation_weights();
-    return output(run);
-  }();
-  REQUIRE_FALSE(at::equal(plain, averages));
-  CHECK(at::equal(output(load_network(run.root())), averages));
-  CHECK(at::equal(output(load_network(run.root(), {.takes_averages = false})), plain));
+  std::string schedule_free = trainer_config("num_steps: 6");
+  const size_t begin = schedule_free.find("optimizer:");
+  schedule_free.replace(begin, schedule_free.find('\n', begin) - begin,
+                        "optimizer: {class: ScheduleFreeAdamW, lr: 0.05}");
+  for (const std::string& config :
+       {trainer_config("num_steps: 6\nema: {decay: 0.8}\neval_weights: ema"), schedule_free}) {
+    TestRun run(config);
+    run.train();
+    const at::Tensor plain = output(run);
+    const at::Tensor averages = [&] {
+      const AveragesGuard guard = run.session.context().networks.evaluation_weights();
+      return output(run);
+    }();
+    REQUIRE_FALSE(at::equal(plain, averages));
+    CHECK(at::equal(output(load_network(run.root())), averages));
+    CHECK(at::equal(output(load_network(run.root(), {.takes_averages = false})), plain));
+  }
 }
 
 TEST_CASE("what cannot be loaded is told with the path") {

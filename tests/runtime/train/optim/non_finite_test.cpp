@@ -32,6 +32,9 @@ const char* const kOptimizers[] = {
     "{class: AdamW, lr: 0.1, amsgrad: true}",
     "{class: AdamW, lr: 0.1, clip_norm: 0.5}",
     "{class: SGD, lr: 0.1, momentum: 0.9, clip_value: 0.5, clip_norm: 0.5}",
+    "{class: Muon, lr: 0.1, adamw_lr: 0.1}",
+    "{class: Adafactor, lr: 0.1, weight_decay: 0.1}",
+    "{class: ScheduleFreeAdamW, lr: 0.1}",
 };
 
 /// A layer, its update, and the batches that it gets. `on_device` checks as on a GPU.

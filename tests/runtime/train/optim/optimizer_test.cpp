@@ -8,6 +8,8 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/core/measure/tensor_memory.h"
 #include "runtime/train/optim/update.h"
@@ -28,20 +30,25 @@ void refused(const std::string& text, const std::string& message) {
                        ("test.yaml:1: optimizer" + message).c_str(), UsageError);
 }
 
-TEST_CASE("SGD, Adam and AdamW go the way of torch.optim's") {
+/// Compares the optimizers of a file of tests/data/optim with the Python classes that made it.
+void check_trajectories(const std::string& of, size_t cases) {
   const SafetensorsFile file =
-      load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/trajectories.safetensors");
-  REQUIRE(file.metadata.size() == 32);
+      load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/" + of + ".safetensors");
+  REQUIRE(file.metadata.size() == cases);
   for (const auto& [name, text] : file.metadata) {
     INFO(name);
     NamedParameters parameters;
-    for (const auto* parameter : {"fc.weight", "fc.bias", "scale"}) {
-      const auto& start = file.tensors.at(std::string("start/") + parameter);
-      parameters.emplace_back(parameter, start.clone().requires_grad_());
+    for (const auto& [key, start] : file.tensors) {
+      if (!key.starts_with("start/")) continue;
+      // As in a network with channels_last.
+      const auto format =
+          start.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+      parameters.emplace_back(key.substr(6), start.clone(format).requires_grad_());
     }
     StepClock clock;
     Update update(config_of(text), parameters, clock);
     double largest = 0;
+    double largest_of_muon = 0;
     for (; clock.global_step < 20; ++clock.global_step) {
       for (auto& [parameter, tensor] : parameters) {
         const bool is_missing =
@@ -52,11 +59,31 @@ TEST_CASE("SGD, Adam and AdamW go the way of torch.optim's") {
       update.apply();
       for (const auto& [parameter, tensor] : parameters) {
         const auto& expected = file.tensors.at(name + "/" + parameter)[clock.global_step];
-        largest = std::max(largest, (tensor.detach() - expected).abs().max().item<double>());
+        double& place = name.starts_with("muon") && tensor.dim() > 1 ? largest_of_muon : largest;
+        place = std::max(place, (tensor.detach() - expected).abs().max().item<double>());
+      }
+      for (const auto& [tensor, average] : update.optimizer().averages()) {
+        const auto place = std::ranges::find_if(
+            parameters, [&](const auto& entry) { return entry.second.is_same(tensor); });
+        const auto& expected =
+            file.tensors.at(name + "/averages/" + place->first)[clock.global_step];
+        largest = std::max(largest, (average - expected).abs().max().item<double>());
       }
     }
     CHECK(largest < 2e-6);  // sums in another order
+    // In bfloat16. The kind of processor that made the file gets the same bits.
+    CHECK(largest_of_muon < 1e-3);
   }
+}
+
+TEST_CASE("SGD, Adam and AdamW go the way of torch.optim's") {
+  check_trajectories("trajectories", 32);
+}
+
+TEST_CASE("Muon and Adafactor go the way of torch.optim's") { check_trajectories("matrices", 8); }
+
+TEST_CASE("ScheduleFreeAdamW and its averages go the way of the package schedulefree") {
+  check_trajectories("schedule_free", 5);
 }
 
 TEST_CASE("parameters of several types and of strange strides are updated in one step") {
@@ -137,7 +164,8 @@ TEST_CASE("a group may name parameters with and without their network") {
 
 TEST_CASE("a state that is cleared is that of a new optimizer") {
   for (const char* text :
-       {"{class: SGD, lr: 0.1, momentum: 0.9, dampening: 0.5}", "{class: Adam, lr: 0.1}", "LARS"}) {
+       {"{class: SGD, lr: 0.1, momentum: 0.9, dampening: 0.5}", "{class: Adam, lr: 0.1}", "LARS",
+        "{class: Muon, lr: 0.1}", "{class: Adafactor, lr: 0.1}", "ScheduleFreeAdamW"}) {
     INFO(text);
     TestLayer layer;
     const auto used = make(text, layer.parameters());
@@ -173,7 +201,7 @@ TEST_CASE("tied weights are updated once") {
 }
 
 TEST_CASE("a graph that was built before an update cannot be walked after it") {
-  for (const char* name : {"SGD", "Adam", "AdamW"}) {
+  for (const char* name : {"SGD", "Adam", "AdamW", "Muon", "Adafactor", "ScheduleFreeAdamW"}) {
     TestLayer layer;
     const auto input = test_input(2).requires_grad_();
     const auto loss = layer.forward(input).square().mean();
@@ -204,6 +232,36 @@ TEST_CASE("an optimizer's state has the names that torch.optim gives it") {
   CHECK(names("Adam") == "w.exp_avg w.exp_avg_sq w.step ");
   CHECK(names("{class: AdamW, amsgrad: true}") ==
         "w.exp_avg w.exp_avg_sq w.max_exp_avg_sq w.step ");
+  CHECK(names("Muon") == "w.momentum_buffer w.step ");
+  CHECK(names("{class: Muon, groups: [{match: w, adapt: false}]}") ==
+        "w.exp_avg w.exp_avg_sq w.step ");
+  CHECK(names("Adafactor") == "w.col_var w.row_var w.step ");
+  CHECK(names("ScheduleFreeAdamW") == "w.exp_avg_sq w.lr_max w.step w.weight_sum w.z ");
+  const auto bias = make("Adafactor", {{"b", TestLayer().bias}})->state();
+  CHECK(bias.size() == 2);
+  CHECK(bias.contains("b.variance"));
+}
+
+TEST_CASE("Adafactor keeps a number for each row and column of the last two dimensions") {
+  const auto kernel = at::ones({4, 3, 2, 5}).requires_grad_();
+  const State state = make("Adafactor", {{"w", kernel}})->state();
+  CHECK(state.at("w.row_var").sizes() == at::IntArrayRef({4, 3, 2, 1}));
+  CHECK(state.at("w.col_var").sizes() == at::IntArrayRef({4, 3, 1, 5}));
+}
+
+TEST_CASE("a state of Muon does not fit when other parameters are AdamW's") {
+  TestLayer layer;
+  const auto all = make("Muon", layer.parameters());
+  const auto none =
+      make("{class: Muon, groups: [{match: weight, adapt: false}]}", layer.parameters());
+  CHECK_THROWS_WITH_AS(
+      none->load_state(all->state()),
+      "the state does not fit the optimizer:\n"
+      "  \"fc.weight.exp_avg\" is missing\n"
+      "  \"fc.weight.exp_avg_sq\" is missing\n"
+      "  \"fc.weight.momentum_buffer\" is unknown to this optimizer\n"
+      "Give the config that it was trained with; or start a new run with these weights: -r",
+      Error);
 }
 
 TEST_CASE("an optimizer that does nothing, as in an evaluation, takes no memory for averages") {
@@ -251,8 +309,8 @@ TEST_CASE("a long list of what does not fit is cut") {
 TEST_CASE("bad values of an optimizer are refused with their place") {
   refused("Adm",
           ": unknown optimizer \"Adm\": did you mean \"Adam\"? Known are: Adam, AdamW, LAMB, LARS, "
-          "SGD, Lion, "
-          "Adagrad, RMSprop");
+          "SGD, Lion, Muon, "
+          "Adagrad, Adafactor, RMSprop, ScheduleFreeAdamW");
   refused("{class: Adam, lr: -1}", "/lr: expected 0 or more, found -1");
   refused("{class: Adam, lr: .nan}", "/lr: expected 0 or more, found nan");
   refused("{class: Adam, lr: {class: constant, value: -1}}", "/lr: expected 0 or more, found -1");
@@ -284,6 +342,23 @@ TEST_CASE("bad values of an optimizer are refused with their place") {
           "/groups/0/match: expected a regular expression, found none");
   refused("{class: LARS, trust_coefficient: 0}",
           "/trust_coefficient: expected more than 0, found 0");
+  refused("{class: Muon, ns_coefficients: [1, 2]}",
+          "/ns_coefficients: expected three numbers, found 2");
+  refused("{class: Muon, ns_steps: 100}", "/ns_steps: expected 99 or less, found 100");
+  refused("{class: Muon, adjust_lr_fn: none}",
+          "/adjust_lr_fn: expected original or match_rms_adamw, found \"none\"");
+  refused("{class: Muon, adamw_lr: -1}", "/adamw_lr: expected 0 or more, found -1");
+  refused("{class: Muon, groups: [{match: bias, adamw_lr: -1}]}",
+          "/groups/0/adamw_lr: expected 0 or more, found -1");
+  refused("{class: Muon, adamw_betas: [0.9]}",
+          "/adamw_betas: expected two numbers of at least 0 and below 1, found [0.9]");
+  refused("{class: ScheduleFreeAdamW, betas: [0, 0.9]}",
+          "/betas: expected a first number above 0, found 0");
+  refused("{class: Adafactor, beta2_decay: 0.8}", "/beta2_decay: expected 0 or less, found 0.8");
+  refused("{class: Adafactor, d: 0.5}", "/d: expected 1 or more, found 0.5");
+  refused("{class: Adafactor, eps: 1e-8}",
+          "/eps: expected two numbers such as [1e-30, 1e-3], found 1.0e-08");
+  refused("{class: Adafactor, eps: [1e-30, -1]}", "/eps/1: expected 0 or more, found -1");
   refused("{class: LAMB, max_weight_norm: -1}", "/max_weight_norm: expected more than 0, found -1");
   refused("{class: SGD, groups: [{match: bias, lr: -1}]}",
           "/groups/0/lr: expected 0 or more, found -1");

@@ -48,7 +48,10 @@ TEST_CASE("a step lowers the loss, counts and leaves no gradients") {
 TEST_CASE("a saved and loaded state goes on with the same bits") {
   for (const char* text :
        {"{class: SGD, lr: 0.1, momentum: 0.9, dampening: 0.1}", "{class: Adam, lr: 0.1}",
-        "{class: AdamW, amsgrad: true, lr: {class: cosine, from: 0.1, steps: 20}}"}) {
+        "{class: AdamW, amsgrad: true, lr: {class: cosine, from: 0.1, steps: 20}}",
+        "{class: Muon, lr: 0.1, adamw_lr: {class: cosine, from: 0.1, steps: 20}}",
+        "{class: Adafactor, lr: {class: cosine, from: 0.1, steps: 20}}",
+        "{class: ScheduleFreeAdamW, lr: {class: warmup, to: 0.1, steps: 5}}"}) {
     INFO(text);
     const TestLayer whole;
     StepClock clock;
