@@ -129,7 +129,7 @@ class Metric:
         names: List[str] = []
         with contextlib.suppress(TypeError, ValueError):  # what is not written in Python
             names = list(inspect.signature(self._found).parameters)
-        self._prediction_first = names[:1] and names[0] in PREDICTIONS
+        self._prediction_first = bool(names) and names[0] in PREDICTIONS
         self.near = "".join(nearest(key, names) for key in kwargs if key not in names)
         self.made: Any = None
         if self.is_class:
@@ -216,16 +216,17 @@ def flat(name: str, value: Any) -> Dict[str, Any]:
         value = value.detach().cpu().numpy()
     if isinstance(value, np.ndarray) and value.ndim == 1 and len(value) <= MOST_ENTRIES:
         value = value.tolist()
-    if isinstance(value, (list, tuple)) and all(np.ndim(v) == 0 for v in map(_first, value)):
+    if isinstance(value, (list, tuple)) and not any(map(_is_array, value)):
         value = dict(enumerate(value))
     if isinstance(value, Mapping):
         return {k: v for key, each in value.items() for k, v in flat(f"{name}/{key}", each).items()}
-    is_number = not isinstance(value, (str, list, tuple)) and np.ndim(value) == 0
-    return {} if value is None else {name: float(value) if is_number else value}
+    if value is None:
+        return {}
+    return {name: value if isinstance(value, str) or _is_array(value) else float(value)}
 
 
-def _first(value: Any) -> Any:
-    return [] if isinstance(value, (list, tuple)) else value
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or np.ndim(value) > 0
 
 
 def _arrays(name: str, value: Any) -> Iterator[Any]:
