@@ -7,6 +7,8 @@ cd "$(dirname "$0")/.."
 # LibTorch comes inside of the Python package `torch`. The one of PyPI holds the CUDA libraries too;
 # for another one, set CMAKE_PREFIX_PATH to a LibTorch of yours, or point pip at another index.
 torch=torch==2.13.0
+# Installed without what it asks for, so that no other torch comes in.
+torchmetrics=torchmetrics==1.9.0
 venv=.venv
 
 say() { echo "deps: $*" >&2; }
@@ -52,9 +54,11 @@ has_python_package() {
     compgen -G "$venv/lib/python3*/site-packages/$name-$version+*.dist-info/INSTALLER" >/dev/null
 }
 
+# Packages and options of pip.
 install_python_packages() {
-  local package missing=() python
+  local package missing=() options=() python
   for package in "$@"; do
+    [[ $package == -* ]] && options+=("$package") && continue
     has_python_package "$package" || missing+=("$package")
   done
   ((${#missing[@]})) || return 0
@@ -66,7 +70,7 @@ install_python_packages() {
     "$python" -m venv "$venv"
   fi
   say "installing ${missing[*]} into $venv"
-  "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check "${missing[@]}"
+  "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check "${options[@]}" "${missing[@]}"
 }
 
 (($#)) || set -- build test develop
@@ -86,3 +90,4 @@ for part in "$@"; do
   esac
 done
 install_python_packages "${python_packages[@]}"
+[[ " $* " != *" test "* ]] || install_python_packages --no-deps "$torchmetrics"

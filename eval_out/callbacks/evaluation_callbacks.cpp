@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "eval_out/callbacks/python_metric.h"
 #include "eval_out/callbacks/script.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/log/log_files.h"
@@ -83,6 +84,7 @@ void EvaluationCallbacks::declare() const {
       check_script(script.empty() ? params.get_path("path") : script, config_, place, params);
       continue;
     }
+    if (callback == kPythonMetric) check_python_metric(config_, place, params);
     for (const auto& parameter :
          callbacks().registration(callback, config_, place).about.parameters) {
       const bool is_given = params.has(parameter.name);

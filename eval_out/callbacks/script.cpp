@@ -31,9 +31,11 @@ std::string python_of(const Config& params) {
   return find_python(params.has("python") ? params.get<std::string>("python") : "");
 }
 
-std::vector<std::string> words_of(const CallbackArguments& arguments, const std::string& script) {
-  std::vector<std::string> words{python_of(arguments.params), script, arguments.data_out.path(),
-                                 arguments.root};
+std::vector<std::string> words_of(const CallbackArguments& arguments,
+                                  const std::vector<std::string>& program) {
+  std::vector<std::string> words{python_of(arguments.params)};
+  words.insert(words.end(), program.begin(), program.end());
+  words.insert(words.end(), {arguments.data_out.path(), arguments.root});
   for (const auto& key : arguments.params.keys()) {
     if (key == "class" || key == "path" || key == "python") continue;
     const Value& value = *arguments.params.peek(key);
@@ -125,24 +127,38 @@ void check_script(const std::string& script, const Config& config, std::string_v
   if (!fs::is_regular_file(script, failed)) {
     throw config.error(path, fmt::format("{}: no such script", script));
   }
+  check_python(script, config, path, params);
+}
+
+void check_python(const std::string& what, const Config& config, std::string_view path,
+                  const Config& params) {
   const std::string python = python_of(params);
   if (!find_program(python).empty()) return;
   throw config.error(path, fmt::format("no Python to run {} with: {}: not found; give one by "
                                        "\"python\" or by the environment's STEPOP_PYTHON",
-                                       script, python));
+                                       what, python));
 }
 
 Logs run_script(const CallbackArguments& arguments, const std::string& script) {
+  return run_python_program(arguments, {script}, script);
+}
+
+Logs run_python_program(const CallbackArguments& arguments, const std::vector<std::string>& program,
+                        const std::string& name, std::optional<int> refusal) {
   const ChildResult result =
-      run_child(words_of(arguments, script), [&] { arguments.data_out.throw_if_interrupted(); });
+      run_child(words_of(arguments, program), [&] { arguments.data_out.throw_if_interrupted(); });
   if (result.exit_code == 0 && result.signal == 0) {
-    return read_scalars(script, last_line(result.out));
+    return read_scalars(name, last_line(result.out));
+  }
+  if (result.signal == 0 && result.exit_code == refusal) {
+    const Json reason = Json::parse(last_line(result.out), nullptr, /*allow_exceptions=*/false);
+    if (reason.is_string()) throw Error(fmt::format("{}: {}", name, reason.get<std::string>()));
   }
   const std::string how = result.signal != 0
                               ? fmt::format("was ended by signal {}", result.signal)
                               : fmt::format("ended with exit status {}", result.exit_code);
   const std::string said = without_blank_end(result.err);
-  throw Error(fmt::format("{} {}{}{}", script, how,
+  throw Error(fmt::format("{} {}{}{}", name, how,
                           said.empty() ? " and wrote nothing to its standard error" : ":\n", said));
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "eval_out/callbacks/callback.h"
 
@@ -29,5 +31,16 @@ void check_script(const std::string& script, const Config& config, std::string_v
 /// end of its standard error. If the file's interrupt check throws, the script and the other
 /// processes in its process group are killed first, and the exception is passed on.
 Logs run_script(const CallbackArguments& arguments, const std::string& script);
+
+/// Throws UsageError, which begins with the place `path` in `config`, when there is no Python to
+/// run `what` with.
+void check_python(const std::string& what, const Config& config, std::string_view path,
+                  const Config& params);
+
+/// The same as `run_script` for a program of Python, its words after `python`: `-c`, code, and
+/// more. `name` is its name in messages. With the exit status `refusal` the last line of its
+/// standard output is a JSON text, the whole reason of its failure.
+Logs run_python_program(const CallbackArguments& arguments, const std::vector<std::string>& program,
+                        const std::string& name, std::optional<int> refusal = {});
 
 }  // namespace stepop

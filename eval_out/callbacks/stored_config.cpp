@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "eval_out/callbacks/evaluation_callbacks.h"
+#include "eval_out/callbacks/python_metric.h"
 #include "eval_out/callbacks/script.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/nearest.h"
@@ -146,17 +149,23 @@ void check_programs(const Value& root, const Value* trusted, const std::string& 
   for (const auto& place : pipes) check_place(place, fmt::format("--{} COMMAND", place));
   for (const auto& [name, callback] : root.find(kEvalCallbacks)->as_map()) {
     const std::string place = join_path(kEvalCallbacks, name);
-    const Value* type = callback.is_map() ? callback.find("class") : nullptr;
-    const bool is_class = type != nullptr && *type == Value("Script");
-    if (!is_class && !(callback.is_text() && is_script(callback.as_text()))) continue;
-    if (is_class) {
-      check_place(join_path(place, "path"), fmt::format("--{}/path SCRIPT", name));
-    } else {
+    const Value* type = callback.is_map() ? callback.find("class") : &callback;
+    std::vector<std::pair<const char*, const char*>> keys;  // with what a user gives
+    if (callback.is_text() && is_script(callback.as_text())) {
       check_place(place, fmt::format("-c {}:{}", name, callback.as_text()));
+    } else if (type != nullptr && *type == Value("Script")) {
+      keys = {{"path", "SCRIPT"}};
+    } else if (type != nullptr && *type == Value(kPythonMetric)) {
+      keys = {{"metric", "METRIC"}, {"kwargs", "KWARGS"}};
+    } else {
+      continue;
     }
-    for (const char* map : {kEvalCallbacks, kCallbackArguments}) {
-      check_place(join_path(join_path(map, name), "python"),
-                  fmt::format("--{}/python PYTHON", name));
+    keys.emplace_back("python", "PYTHON");
+    for (const auto& [key, word] : keys) {
+      for (const char* map : {kEvalCallbacks, kCallbackArguments}) {
+        check_place(join_path(join_path(map, name), key),
+                    fmt::format("--{}/{} {}", name, key, word));
+      }
     }
   }
 }

@@ -43,7 +43,7 @@ class InstallTest(unittest.TestCase):
     @unittest.skipIf(sys.version_info < (3, 10), "Python does not tell its own modules' names")
     def test_it_imports_numpy_h5py_and_the_standard_library_only(self):
         allowed = set(sys.stdlib_module_names) | {"numpy", "h5py", "stepop", "stepop_eval"}
-        optional = {"mlflow", "pandas", "torch", "wandb", "yaml"}
+        optional = {"matplotlib", "mlflow", "pandas", "torch", "wandb", "yaml"}
         for path in files.PACKAGE.glob("stepop*/*.py"):
             for indent, module in re.findall(r"^( *)(?:import|from) (\w+)", path.read_text(), re.M):
                 # What may be missing is imported where it is used.

@@ -13,6 +13,7 @@
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/system/python.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/python/python_object.h"
 #include "runtime/data/python/python_server.h"
 #include "runtime/data/python/python_stream.h"
 #include "runtime/data/python/python_worker.h"
@@ -20,30 +21,6 @@
 
 namespace stepop {
 namespace {
-
-/// Reads `my_data.py:Train`; the file's name becomes absolute.
-std::string read_object(const Config& params, std::string_view key) {
-  if (params.get<std::string>(key).empty()) {
-    throw params.error(key, "expected \"my_data.py:Train\" or \"package.module:Name\"");
-  }
-  const auto is_file = [](const std::string& text) {
-    return text.substr(0, text.rfind(':')).ends_with(".py");
-  };
-  if (!is_file(params.get<std::string>(key))) return params.get<std::string>(key);
-  params.resolve_path(key);
-  std::string object = params.get<std::string>(key);
-  const std::string file = object.substr(0, object.rfind(':'));
-  std::error_code failed;
-  if (!std::filesystem::is_regular_file(file, failed)) {
-    throw params.error(key, "no such file: " + file);
-  }
-  params.note_opened(key, file);
-  if (file == object) {
-    throw params.error(key, fmt::format("expected a class or a function of the file, \"{}:Train\"",
-                                        std::filesystem::path(file).filename().string()));
-  }
-  return object;
-}
 
 std::string read_keys(const Config& params) {
   if (!params.has("keys")) return "null";
@@ -57,16 +34,6 @@ std::string read_keys(const Config& params) {
   return to_json(keys);
 }
 
-std::string read_kwargs(const Config& params) {
-  if (!params.has("kwargs")) return "{}";
-  const auto kwargs = params.get<Value>("kwargs");
-  if (!kwargs.is_map()) {
-    throw params.error("kwargs",
-                       "expected a map from arguments to values, found " + kwargs.describe());
-  }
-  return to_json(kwargs);
-}
-
 PythonSetup read_setup(const Config& params) {
   PythonSetup setup;
   setup.place = params.path();
@@ -74,10 +41,11 @@ PythonSetup read_setup(const Config& params) {
       find_user_python(params.has("python") ? params.get<std::string>("python") : std::string());
   params.set_default("folder", Value(std::filesystem::current_path().string()));
   setup.folder = get_folder(params, "folder");
-  setup.object = read_object(params, "object");
-  setup.kwargs = read_kwargs(params);
+  setup.object = read_python_object(params, "object", "Train");
+  setup.kwargs = read_python_kwargs(params);
   setup.keys = read_keys(params);
-  if (params.has("collate_fn")) setup.collate_fn = read_object(params, "collate_fn");
+  if (params.has("collate_fn"))
+    setup.collate_fn = read_python_object(params, "collate_fn", "Train");
   setup.resume = params.get<std::string>("resume", "state");
   if (setup.resume != "state" && setup.resume != "skip") {
     throw params.error("resume", fmt::format("expected state or skip, found \"{}\"", setup.resume));

@@ -122,7 +122,14 @@ eval_hook:
     text: /tmp/evil.py
     hidden: '{extra/report}'
     map: {class: Script, path: /tmp/evil.py}
-eval_pipeline: {callback_kwargs: {mine: {python: /tmp/evil}}}
+    apart: Script
+    metric: {class: PythonMetric, metric: os.system}
+    metric_apart: PythonMetric
+eval_pipeline:
+  callback_kwargs:
+    mine: {python: /tmp/evil}
+    apart: {path: /tmp/evil.py}
+    metric_apart: {metric: sklearn.metrics.f1_score, kwargs: {average: macro}}
 )";
   const auto message = [&](const std::string& callback, const std::vector<Override>& overrides = {},
                            const char* trusted = nullptr) {
@@ -136,6 +143,11 @@ eval_pipeline: {callback_kwargs: {mine: {python: /tmp/evil}}}
         "yourself: -c text:/tmp/evil.py");
   CHECK(message("hidden").find("it would run \"./evil.py\"") != std::string::npos);
   CHECK(message("map").ends_with("--map/path SCRIPT"));
+  CHECK(message("apart").ends_with("--apart/path SCRIPT"));
+  CHECK(message("metric").ends_with("--metric/metric METRIC"));
+  CHECK(message("metric_apart").ends_with("--metric_apart/metric METRIC"));
+  CHECK(message("metric_apart", {given("metric_apart/metric", "sklearn.metrics.f1_score")})
+            .ends_with("--metric_apart/kwargs KWARGS"));
   CHECK(message("mine:" STEPOP_SOURCE_DIR "/tests/eval_out/callbacks/make_expected.py")
             .ends_with("--mine/python PYTHON"));
   // The script of another run is no better; the run's own script is.
