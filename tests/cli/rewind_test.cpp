@@ -39,7 +39,7 @@ num_threads: 1
 
 const std::string kRewinds =
     std::string(kConfig) +
-    "bad_example: 37\nhooks: {spike: {class: LossSpike, window: 8, then: rewind}}\n";
+    "bad_example: 37\nhooks: {spike: {class: LossSpike, loss: loss, window: 8, then: rewind}}\n";
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

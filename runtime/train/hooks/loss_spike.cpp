@@ -1,10 +1,13 @@
 #include <ATen/ops/full.h>
+#include <ATen/ops/mean.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +16,7 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/train/iterator/hook.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 namespace {
@@ -60,15 +64,33 @@ class LossSpike : public Hook {
         [this](const State& state) { load(state); });
   }
 
+  ~LossSpike() override {
+    for (const auto& [name, update] : context_.updates) update->watch_losses(this, {});
+  }
+
+  void before_training() override {
+    for (const auto& [name, update] : context_.updates) {
+      if (!loss_.empty() && loss_ != name) continue;
+      update->watch_losses(this, [this](const at::Tensor& loss) {
+        of_update_.push_back(loss.detach().reshape({}));
+        return true;
+      });
+      return;
+    }
+  }
+
   void after_batch(const Batch& batch, const OrderedMap<Scalars>& results) override {
-    const Scalar* found = nullptr;
+    std::optional<Scalar> found;
+    if (!of_update_.empty()) {  // several when the batch was divided
+      found = at::stack(std::exchange(of_update_, {})).to(at::kDouble).mean();
+    }
     for (const auto& [op, scalars] : results) {
       for (const auto& [name, scalar] : scalars) {
-        const bool is_it = loss_.empty() || loss_ == name || loss_ == op + "/" + name;
-        if (is_it && found == nullptr) found = &scalar;
+        const bool is_it = loss_ == name || loss_ == op + "/" + name;
+        if (is_it && !found) found = scalar;
       }
     }
-    if (found == nullptr) return say_what_there_is(results);
+    if (!found) return say_what_there_is(results);
     std::vector<int64_t> examples = batch.indices();
     waiting_.push_back({*found, context_.position.global_step + 1, std::move(examples)});
     if (context_.device.is_cpu() || waiting_.size() >= kReadEvery) read();
@@ -139,16 +161,17 @@ class LossSpike : public Hook {
   }
 
   void say_what_there_is(const OrderedMap<Scalars>& results) {
+    // In a step that trains something else there may be none.
+    if (loss_.empty() || !context_.log.is_first("LossSpike " + loss_)) return;
     std::vector<std::string> names;
+    for (const auto& [name, update] : context_.updates) names.push_back(name);
     for (const auto& [op, scalars] : results) {
       for (const auto& [name, scalar] : scalars) names.push_back(op + "/" + name);
     }
-    if (!context_.log.is_first("LossSpike " + loss_)) return;
-    context_.log.warn(fmt::format(
-        "LossSpike sees no {}: {}", loss_.empty() ? "loss" : "\"" + loss_ + "\"",
-        names.empty() ? "train ops return no number, as in {.train_op = [=, this] { "
-                        "update_.step(loss); return stepop::Scalars{{\"loss\", loss.detach()}}; }}"
-                      : "train ops return " + list_text(names)));
+    context_.log.warn(
+        fmt::format("LossSpike sees no \"{}\"; there are the losses of updates, and numbers that "
+                    "train ops return: {}",
+                    loss_, list_text(names)));
   }
 
   const Context& context_;
@@ -159,11 +182,14 @@ class LossSpike : public Hook {
   at::Tensor window_;  ///< float64: losses that were no spikes; a ring.
   int64_t count_ = 0;  ///< Of the losses in it so far.
   std::vector<Waiting> waiting_;
+  std::vector<at::Tensor> of_update_;  ///< The losses of the batch at hand.
 };
 
 STEPOP_REGISTER_HOOK(
     LossSpike, {"Finds losses that jump out of those of the steps before.",
-                {{"loss", "the first", "a number that a train op returns: loss, or train_op/loss"},
+                {{"loss", "of the first update",
+                  "another update, such as generator_optimizer, or a number that a train op "
+                  "returns: loss, or train_op/loss"},
                  {"window", "200", "so many steps before are compared with"},
                  {"deviations", "8", "of the median, from which on it is a spike"},
                  {"then", "warn",

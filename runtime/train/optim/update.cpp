@@ -227,7 +227,7 @@ at::Tensor Update::seed_of(const at::Tensor& loss) {
 void Update::run_backward(const at::Tensor& loss, bool retain_graph, bool is_only_one) {
   const Span span(profile_, "backward");
   check_loss(name_, loss);
-  if (watch_loss_ && !watch_loss_(loss)) watch_loss_ = nullptr;
+  std::erase_if(watches_of_losses_, [&](const auto& watch) { return !watch.second(loss); });
   if (has_non_finite_) return;  // the step is dropped, whatever is added
   if (world_ == nullptr && checks_now() && !is_finite(loss)) {
     has_non_finite_ = true;

@@ -87,9 +87,11 @@ class Update {
   std::string read_non_finite();
 
   /// Calls `watch` with every loss before its backward, until `watch` returns false. `backward`
-  /// passes on exceptions of `watch`.
-  void watch_losses(std::function<bool(const at::Tensor& loss)> watch) {
-    watch_loss_ = std::move(watch);
+  /// passes on exceptions of `watch`. Each watcher replaces what it gave before; an empty function
+  /// ends that.
+  void watch_losses(const void* watcher, std::function<bool(const at::Tensor& loss)> watch) {
+    watches_of_losses_.erase(watcher);
+    if (watch) watches_of_losses_.emplace(watcher, std::move(watch));
   }
 
   /// Calls `watch` once with the gradients of the next update, before they are checked and clipped.
@@ -168,7 +170,7 @@ class Update {
   bool is_summed_ = false;                   ///< The gradients are already the sums.
   std::optional<double> bad_loss_;           ///< This process's first loss that is not finite.
   Profile* profile_ = nullptr;
-  std::function<bool(const at::Tensor&)> watch_loss_;
+  std::map<const void*, std::function<bool(const at::Tensor&)>> watches_of_losses_;
   std::map<const void*, std::function<void(const NamedParameters&)>> watches_of_gradients_;
   int64_t count_ = 0;
   int64_t skipped_ = 0;

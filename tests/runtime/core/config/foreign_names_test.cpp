@@ -121,8 +121,8 @@ TEST_CASE("a key that another component reads is named with that component") {
   std::string text = kBase;
   text.replace(text.find("{class: Adam}"), 13, "{class: Adam, nesterov: true}");
   CHECK(
-      refused(text).starts_with("test.yaml:2: unknown key \"optimizer/nesterov\": SGD reads it, "
-                                "but not Adam, which is the optimizer here"));
+      refused(text).starts_with("test.yaml:2: unknown key \"optimizer/nesterov\": Muon, SGD read "
+                                "it, but not Adam, which is the optimizer here"));
 }
 
 TEST_CASE("a path with dots is answered with slashes") {

@@ -150,7 +150,11 @@ TEST_CASE("a loss that jumps is told with its examples, by the median of those b
   CHECK(saves.checkpoints() == std::vector<int64_t>{25, 30, 50, 60, 70});
   TestRun missing(spikes_with("{class: LossSpike, loss: los}"));
   CHECK(contains(log_of(missing),
-                 "LossSpike sees no \"los\": train ops return train_op/other, train_op/loss"));
+                 "LossSpike sees no \"los\"; there are the losses of updates, and numbers that "
+                 "train ops return: optimizer, train_op/other, train_op/loss"));
+  // Without a name it looks at what the update trains with, which does not jump.
+  TestRun of_update(spikes_with("{class: LossSpike, window: 20}"));
+  CHECK_FALSE(contains(log_of(of_update), "deviations above"));
 }
 
 TEST_CASE("the largest gradients are those of the whole norm") {

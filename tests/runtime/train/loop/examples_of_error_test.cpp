@@ -147,14 +147,15 @@ optimizer: SGD
 TEST_CASE("an op that gets no memory says who has it, and what would help") {
   const std::string text = message("train/train_op", 13, "memory");
   CHECK(text.starts_with("train/train_op: "));
-  for (const char* part :
-       {"after step 1, with the examples ",
-        "\nno memory is left: networks have 40 B, gradients 0 B, "
-        "the batch of 12 examples 384 B; this process ",
-        "\nlargest tensors: batch image float32 [12, 1, 2, 2], 192 B; ",
-        "model.layers.0.weight float32 [2, 4], 32 B",
-        "\nwhat would help: --batch_size 6 --accumulate 2, which trains the same; ",
-        "--precision bfloat16; `stepop tune"}) {
+  for (const char* part : {"after step 1, with the examples ",
+                           "\nno memory is left: networks have 40 B, gradients 0 B, "
+                           "the batch of 12 examples 384 B; this process ",
+                           "\nlargest tensors: batch image float32 [12, 1, 2, 2], 192 B; ",
+                           "model.layers.0.weight float32 [2, 4], 32 B",
+                           "\nwhat would help: --on_out_of_memory split, which halves batches by "
+                           "itself; --batch_size 6 "
+                           "--accumulate 2, which trains the same; ",
+                           "--precision bfloat16; `stepop tune"}) {
     CAPTURE(text);
     CHECK(text.find(part) != std::string::npos);
   }

@@ -223,10 +223,10 @@ TEST_CASE("losses are watched until the watch has seen enough") {
   StepClock clock;
   Update update(config_of("SGD"), layer.parameters(), clock);
   int seen = 0;
-  update.watch_losses([&](const at::Tensor&) { return ++seen < 2; });
+  update.watch_losses(&update, [&](const at::Tensor&) { return ++seen < 2; });
   train(update, clock, layer, 0, 4);
   CHECK(seen == 2);
-  update.watch_losses([](const at::Tensor&) -> bool { throw Error("no such loss"); });
+  update.watch_losses(&update, [](const at::Tensor&) -> bool { throw Error("no such loss"); });
   CHECK(message_of([&] { train(update, clock, layer, 4, 5); }) == "no such loss");
 }
 
