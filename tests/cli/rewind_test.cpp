@@ -173,7 +173,7 @@ TEST_CASE("when memory runs out, batches are trained in parts, with the same gra
   const CommandResult ends =
       run_in(folder, kSlow + " -n b -b c.yaml -t --memory 2 --logs ends 2>&1" + size);
   CHECK(ends.exit_code == 1);
-  CHECK(has(ends.out, "what would help: on_out_of_memory: split, which halves batches by itself"));
+  CHECK(has(ends.out, "what would help: --on_out_of_memory split, which halves batches by itself"));
   const CommandResult never = run_in(
       folder,
       kSlow + " -n b -b c.yaml -t --memory 0 --logs never --on_out_of_memory split 2>&1" + size);

@@ -190,8 +190,8 @@ void TrainingLoop::train_step() {
   world_.set_step(position_.global_step);
   const int64_t batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
   const BatchOrder& order = context_.splits.order("train");
-  const auto examples_in = [&](int64_t batches) {
-    return order.examples_in(position_.batch + batches, position_.epoch) -
+  const auto examples_in = [&](int64_t count) {
+    return order.examples_in(position_.batch + count, position_.epoch) -
            order.examples_in(position_.batch, position_.epoch);
   };
   clock_.step_examples = examples_in(batches);

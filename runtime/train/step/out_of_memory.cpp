@@ -46,6 +46,13 @@ class Tensors {
   std::vector<std::pair<double, std::string>> largest_;
 };
 
+/// The argument with which the training goes on by itself, unless it is given.
+std::string splitting(const Context& context) {
+  const Value* given = context.config.root().peek("on_out_of_memory");
+  if (context.world_size > 1 || (given != nullptr && *given == Value("split"))) return "";
+  return "--on_out_of_memory split, which halves batches by itself; ";
+}
+
 /// The arguments that train the same, with half of the memory for what the forward pass keeps.
 std::string half_batches(const Context& context) {
   const Value* batch_size = context.config.root().peek("batch_size");
@@ -91,9 +98,8 @@ std::string out_of_memory_text(const std::string& message, const Context& contex
     text += "\nlargest tensors: " + largest;
   }
   text += "\nwhat would help: ";
-  text += split == "train"
-              ? "on_out_of_memory: split, which halves batches by itself; " + half_batches(context)
-              : "a smaller test_batch_size; ";
+  text +=
+      split == "train" ? splitting(context) + half_batches(context) : "a smaller test_batch_size; ";
   if (split == "train" && checkpointing::has_calls() &&
       context.networks.checkpoint_modules().empty()) {
     text +=
