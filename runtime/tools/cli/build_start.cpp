@@ -98,7 +98,7 @@ BuiltStart build_start(const Arguments& arguments, OpenedStart& opened, World& w
   session.initialize();
   session.check(logged_graph);
   throw_if_signal_arrived();
-  show(session, !arguments.check, console);
+  show(session, !arguments.check && !arguments.rewind, console);
   return built;
 }
 

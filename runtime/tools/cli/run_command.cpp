@@ -99,6 +99,9 @@ class Starts {
       arguments = continued(first_, directory_->root());
       arguments.rewind = end.rewind;
       notice = end.rewind->reason;
+      if (end.rewind->leaves_out) {
+        notice += ": the training continues from the checkpoint, with the batches behind that step";
+      }
     }
   }
 

@@ -89,10 +89,10 @@ class RunCommand : public Hook {
 
 STEPOP_REGISTER_HOOK(RunCommand,
                      {"Calls a command or a URL when a training ends or fails.",
-                      {{"command", "",
+                      {{"command", "none",
                         "for sh, with $STEPOP_RUN, $STEPOP_STATE (ended, failed), $STEPOP_STEP, "
                         "$STEPOP_ERROR"},
-                       {"url", "", "gets the same as JSON by POST, through curl"},
+                       {"url", "none", "gets the same as JSON by POST, through curl"},
                        {"on", "both", "end, failure or both"},
                        {"timeout", "30", "seconds"}}});
 

@@ -111,13 +111,14 @@ class StopAt : public Hook {
   std::set<std::string> logged_;
 };
 
-STEPOP_REGISTER_HOOK(
-    StopAt, {"Ends a training when metrics reach a bound.",
-             {{"metric", "", "the full name of a logged number"},
-              {"above", "", "enough when it is above this number"},
-              {"below", "", "enough when it is below this number"},
-              {"all", "", "a list of {metric, above, below} in place of one, which all must hold"},
-              {"any", "", "such a list, of which one must hold"}}});
+STEPOP_REGISTER_HOOK(StopAt,
+                     {"Ends a training when metrics reach a bound.",
+                      {{"metric", "none", "the full name of a logged number"},
+                       {"above", "none", "enough when it is above this number"},
+                       {"below", "none", "enough when it is below this number"},
+                       {"all", "none",
+                        "a list of {metric, above, below} in place of one, which all must hold"},
+                       {"any", "none", "such a list, of which one must hold"}}});
 
 }  // namespace
 }  // namespace stepop
