@@ -224,9 +224,7 @@ TEST_CASE("help teaches with examples, version names the libraries") {
   CHECK(run_well(folder, "stepop help sweep").out == run_well(folder, "stepop sweep -h").out);
   CHECK(run_in(folder, "stepop help sweeep").err ==
         "stepop: no command \"sweeep\"; did you mean sweep? `stepop --help` lists the commands\n");
-  CHECK(run_well(folder, "stepop list hook").out ==
-        "hooks\n  none is registered; iterators/README.md says how to write a hook of your own\n"
-        "\n");
+  CHECK(run_well(folder, "stepop list hook").out.starts_with("hooks\n  LargestGradients "));
   const auto version = lines_of(run_well(folder, "stepop --version").out);
   REQUIRE(version.size() == 3);
   CHECK(version[0].starts_with("stepop "));

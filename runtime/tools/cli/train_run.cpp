@@ -89,8 +89,7 @@ TrainingEnd train_run(Console& console, const RunDirectory& directory, Session& 
     reporter.show_outputs();
     console.info(fmt::format("ended: {}", reason.text));
   }
-  const bool is_done = !is_changed && reason.kind != Kind::kTime && reason.kind != Kind::kStep &&
-                       reason.kind != Kind::kSignal;
+  const bool is_done = !is_changed && end_of(reason.kind) == "done";
   if (lock != nullptr) lock->end(is_done ? "done" : "stopped");
   if (start.profiles && is_root) {
     end_profile(*session.context().profile, directory.profile(start.time), console);

@@ -72,11 +72,6 @@ int list_command(const Arguments& arguments, const NoFlags& /*own*/) {
       text += fmt::format("  {:<{}} {}\n", registration.name, width, registration.about.summary);
       text += parameter_lines(registration.about.parameters);
     }
-    if (catalogue->registrations().empty() && has_word(catalogue->kind() + "s", word)) {
-      text = fmt::format(
-          "  none is registered; iterators/README.md says how to write a {} of your own\n",
-          catalogue->kind());
-    }
     is_found = is_found || !text.empty();
     if (word.empty() || !text.empty()) fmt::print("{}s\n{}\n", catalogue->kind(), text);
   }

@@ -33,14 +33,15 @@ class RunCommand : public Hook {
   }
 
   void after_training() override {
-    if (at_end_) run("ended", "");
+    // A training whose config changes goes on.
+    if (at_end_ && context_.run.ended != "changed") run(context_.run.ended, "");
   }
   void at_exception(const std::exception& error) override {
     if (at_failure_) run("failed", error.what());
   }
 
  private:
-  void run(const char* state, const std::string& error) {
+  void run(const std::string& state, const std::string& error) {
     if (context_.rank != 0) return;
     const int64_t step = context_.position.global_step;
     std::vector<std::string> words = {"env", fmt::format("STEPOP_RUN={}", context_.run.folder),
@@ -87,14 +88,14 @@ class RunCommand : public Hook {
   bool at_failure_ = true;
 };
 
-STEPOP_REGISTER_HOOK(RunCommand,
-                     {"Calls a command or a URL when a training ends or fails.",
-                      {{"command", "none",
-                        "for sh, with $STEPOP_RUN, $STEPOP_STATE (ended, failed), $STEPOP_STEP, "
-                        "$STEPOP_ERROR"},
-                       {"url", "none", "gets the same as JSON by POST, through curl"},
-                       {"on", "both", "end, failure or both"},
-                       {"timeout", "30", "seconds"}}});
+STEPOP_REGISTER_HOOK(
+    RunCommand, {"Calls a command or a URL when a training ends or fails.",
+                 {{"command", "none",
+                   "for sh, with $STEPOP_RUN, $STEPOP_STATE (done, stopped, failed), $STEPOP_STEP, "
+                   "$STEPOP_ERROR"},
+                  {"url", "none", "gets the same as JSON by POST, through curl"},
+                  {"on", "both", "end, failure or both"},
+                  {"timeout", "30", "seconds"}}});
 
 }  // namespace
 }  // namespace stepop

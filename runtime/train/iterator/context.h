@@ -47,6 +47,9 @@ struct RunInfo {
   std::string name = {};  ///< The end of the folder's name; given with `-n`.
   /// Whether this start resumes an existing run.
   bool is_resuming = false;
+  /// How it ended, known in `after_training`: `done`; `stopped`, to be resumed; or `changed`: it
+  /// goes on at once with another config.
+  std::string ended = {};
 };
 
 /// Everything that a run gives to its iterator. Lives as long as the run.

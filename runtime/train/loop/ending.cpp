@@ -9,6 +9,13 @@
 
 namespace stepop {
 
+std::string end_of(StopReason::Kind kind) {
+  using Kind = StopReason::Kind;
+  if (kind == Kind::kChange) return "changed";
+  const bool is_to_resume = kind == Kind::kTime || kind == Kind::kStep || kind == Kind::kSignal;
+  return is_to_resume ? "stopped" : "done";
+}
+
 std::string saved_text(int64_t step) {
   return fmt::format("\nthe state after step {} was saved", with_thousands(step));
 }

@@ -18,6 +18,9 @@ struct StopReason {
   int signal = 0;
 };
 
+/// `done`, `stopped` or `changed`: RunInfo::ended.
+std::string end_of(StopReason::Kind kind);
+
 /// The line below an error that says what was saved: `the state after step 12 was saved`.
 std::string saved_text(int64_t step);
 

@@ -67,6 +67,7 @@ class HookCalls {
   /// generators of their own.
   OrderedMap<Logs> logs() {
     OrderedMap<Logs> all;
+    if (!std::ranges::any_of(hooks_, &Named::is_of_config)) return all;
     const at::NoGradGuard no_grad;
     call_forked("log", [&](Hook& hook) {
       const auto named = std::ranges::find(hooks_, &hook, &Named::hook);

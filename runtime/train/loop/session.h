@@ -77,6 +77,8 @@ class Session {
 
   /// Sets the context's information about the run.
   void set_run(RunInfo run) { run_ = std::move(run); }
+  /// Sets RunInfo::ended.
+  void set_end(std::string ended) { run_.ended = std::move(ended); }
   /// From now on lines of the user's code are written to `console`, which must outlive the session.
   void show_log(Console& console) { log_.begin(console); }
 

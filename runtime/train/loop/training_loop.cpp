@@ -1,7 +1,6 @@
 #include "runtime/train/loop/training_loop.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/TensorOperators.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,26 +19,6 @@
 #include "runtime/train/step/snapshot.h"
 
 namespace stepop {
-namespace {
-
-/// Adds what an op returned for a part of a batch to what it returned for the parts before.
-void add_weighted(Scalars& sum, const Scalars& part, double weight) {
-  for (const auto& [name, scalar] : part) {
-    const Scalar weighted = scalar.tensor() != nullptr
-                                ? Scalar(scalar.tensor()->to(at::kDouble) * weight)
-                                : Scalar(scalar.read(name) * weight);
-    const Scalar* before = sum.find(name);
-    if (before == nullptr) {
-      sum.set(name, weighted);
-    } else if (before->tensor() != nullptr && weighted.tensor() != nullptr) {
-      sum.set(name, Scalar(*before->tensor() + *weighted.tensor()));
-    } else {
-      sum.set(name, Scalar(before->read(name) + weighted.read(name)));
-    }
-  }
-}
-
-}  // namespace
 
 TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Reporter& reporter,
                            Start start)
@@ -111,6 +90,7 @@ StopReason TrainingLoop::run() {
     warn_of_data();
     reporter_.finish_files();
     checkpoints_.wait();
+    session_.set_end(end_of(reason_.kind));
     if (!rewind_) hooks_.call("after_training", [](Hook& hook) { hook.after_training(); });
   } catch (...) {
     fail();
@@ -163,105 +143,6 @@ void TrainingLoop::begin() {
     run_evaluations();
   }
   evaluations_.look_at(elapsed());
-}
-
-void TrainingLoop::train_step() {
-  const Elapsed next{position_.global_step + 1, last_.minutes};
-  hooks_.begin_step(last_, next);
-  if (!position_.has_begun_step) {
-    if (position_.batch == 0) {
-      hooks_.call("before_epoch", [&](Hook& hook) { hook.before_epoch(position_.epoch); });
-    }
-    hooks_.call_in_step("before_step",
-                        [&](Hook& hook) { hook.before_step(position_.global_step); });
-    position_.has_begun_step = true;
-  }
-  SplitStep& train = splits_["train"];
-  splits_.begin();
-  if (context_.on_nan == OnNan::kStop) {
-    if (non_finite_.is_full()) read_non_finite();
-    non_finite_.begin_step(train.stream_state());
-  }
-  session_.freezing().begin_step(position_.global_step);
-  const auto which =
-      next.step >= settings_.num_steps ? LogOps::Which::kDueAtEnd : LogOps::Which::kDue;
-  telemetry_.begin_step(log_ops_.is_any_due(last_, next, which), last_, next);
-  clock_.global_step = position_.global_step;
-  world_.set_step(position_.global_step);
-  const int64_t batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
-  const BatchOrder& order = context_.splits.order("train");
-  const auto examples_in = [&](int64_t count) {
-    return order.examples_in(position_.batch + count, position_.epoch) -
-           order.examples_in(position_.batch, position_.epoch);
-  };
-  clock_.step_examples = examples_in(batches);
-  int64_t own_examples = 0;
-  clock_.micro_batch = 0;
-  for (batch_of_step_ = 0; batch_of_step_ < batches; ++batch_of_step_) {
-    const int64_t examples = examples_in(1);
-    clock_.batch_examples = context_.slice().length(examples);
-    clock_.counts = clock_.batch_examples > 0;
-    own_examples += clock_.batch_examples;
-    train.begin();
-    is_whole_ = batch_of_step_ == 0;
-    const auto asked = Telemetry::Clock::now();
-    const Batch batch = train.batch();  // fetches the batch
-    telemetry_.add_wait(Telemetry::Clock::now() - asked);
-    is_whole_ = false;
-    hooks_.call_in_step("before_batch", [&](Hook& hook) { hook.before_batch(batch); });
-    const int64_t skipped = skipped_updates();
-    train_batch(train, batches, batch);
-    if (bad_data_.empty() && skipped_updates() > skipped) bad_data_ = bad_data_of_step(batch);
-    hooks_.call_in_step("after_batch", [&](Hook& hook) { hook.after_batch(batch, results_); });
-    ++position_.batch;
-    position_.samples_seen += world_.is_alone() ? batch.size() : examples;
-  }
-  clock_.micro_batch = 0;
-  clock_.counts = true;
-  if (!world_.is_alone()) {
-    const Span span(profile_, "buffers of the other processes");
-    shared_buffers_.share(static_cast<double>(own_examples) /
-                          static_cast<double>(clock_.step_examples));
-  }
-  const int64_t step = position_.global_step;
-  context_.networks.update_averages(step, settings_.swa.is_due({step, 0}, {step + 1, 0}));
-  ++position_.global_step;
-  position_.has_begun_step = false;
-  for (const auto& text : update_watch_->after_step(position_.global_step)) {
-    reporter_.console().warn(text);
-  }
-}
-
-/// Runs the train ops on a batch of a step of `batches`, in parts where memory ran out before.
-void TrainingLoop::train_batch(SplitStep& train, int64_t batches, const Batch& batch) {
-  const int64_t parts = std::clamp<int64_t>(batch.size(), 1, parts_of_batches());
-  clock_.micro_batches = batches * parts;
-  results_.clear();
-  is_in_train_op_ = true;
-  for (int64_t part = 0; part < parts; ++part) {
-    double weight = 1;
-    if (parts > 1) {
-      const int64_t begin = batch.size() * part / parts;
-      const int64_t end = batch.size() * (part + 1) / parts;
-      train.take_part(batch, begin, end);
-      clock_.batch_examples = end - begin;
-      weight = static_cast<double>(end - begin) / static_cast<double>(batch.size());
-    }
-    clock_.micro_batch = batch_of_step_ * parts + part;
-    for (const auto& op : settings_.train_ops) {
-      if (!op.is_due_in_step_after(position_.global_step)) continue;
-      if (parts == 1) {
-        results_.set(op.name.op, train.train(op.name.op));
-      } else {
-        add_weighted(results_[op.name.op], train.train(op.name.op), weight);
-      }
-    }
-  }
-  is_in_train_op_ = false;
-  for (const auto& op : settings_.train_ops) {
-    const Scalars* result = results_.find(op.name.op);
-    if (result != nullptr) session_.train_means().add(op.name.text(), *result, train.share());
-  }
 }
 
 /// Runs the logs of a step. Their numbers may end the training, so that further logs become due.

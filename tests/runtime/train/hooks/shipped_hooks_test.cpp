@@ -220,17 +220,21 @@ TEST_CASE("a command or a URL hears of the end and of a failure") {
   const std::string both = "call: {class: RunCommand, command: '" + command + "'}";
   TestRun ends(config_with("{" + both + "}"));
   ends.train();
-  CHECK(read_file(folder / "told") == "ended 8 2026-11-21T10-00-00_test\n");
+  CHECK(read_file(folder / "told") == "done 8 2026-11-21T10-00-00_test\n");
   TestRun fails(config_with("{ask: {class: AskingHook, what: throw, at: 3}, " + both + "}"));
   CHECK_THROWS(fails.train());
   CHECK(contains(read_file(folder / "told"), "failed 3 2026-11-21T10-00-00_test hooks/ask/"));
+
+  TestRun stops(config_with("{" + both + "}", "num_steps: 8\nstop_at: 2"));
+  stops.train();
+  CHECK(contains(read_file(folder / "told"), "\nstopped 2 "));
 
   const FakeProgram curl("curl",
                          "for word; do echo \"$word\"; done > \"$(dirname \"$0\")/words\"\n");
   TestRun url(config_with("{call: {class: RunCommand, url: 'http://example.invalid/a', on: end}}"));
   url.train();
   const std::string words = read_file(curl.file("words"));
-  CHECK(contains(words, R"("state":"ended","step":8,"error":"")"));
+  CHECK(contains(words, R"("state":"done","step":8,"error":"")"));
   CHECK(contains(words, "\nhttp://example.invalid/a\n"));
 
   TestRun bad(config_with("{call: {class: RunCommand, command: 'echo no >&2; exit 3'}}"));
