@@ -111,15 +111,18 @@ TEST_CASE("a training stops at a bound, of one metric or of several") {
 }
 
 TEST_CASE("what one metric was is known when another comes, also behind a resume") {
-  // The loss is judged in the evaluation of the second epoch; the steps counted 2 before.
-  const std::string yaml = config_with(
-      "{stop: {class: StopAt, all: [{metric: train/train_op/update, above: 1},"
-      " {metric: validation/eval_op/loss, below: 1e9}]}}",
-      "num_steps: 8\nckpt_freq: 1\ncheckpoints: {keep_last: 9}");
+  // Train ops are logged after the steps 1, 3 and 7; the loss is judged after step 4.
+  const std::string yaml = trainer_config(
+      "num_steps: 8\nlog_freq: 1000\nckpt_freq: 1\ncheckpoints: {keep_last: 9}\n"
+      "hooks: {stop: {class: StopAt, all: [{metric: train/train_op/update, above: 1},"
+      " {metric: validation/eval_op/loss, below: 1e9}]}}");
   TestRun run(yaml);
-  CHECK(contains(run.train().text, "update is 4"));
-  const State state = run.checkpoint(4);
-  CHECK(state.at("hooks/stop/values.value").numel() == 2);
+  const std::string reason = run.train().text;
+  CHECK(reason.starts_with("the hook stop: train/train_op/update is 2.5, above 1; validation/"));
+  CHECK(run.checkpoints().back() == 4);
+  TestRun resumed(yaml, run, 3);
+  CHECK(resumed.train().text == reason);
+  CHECK(resumed.checkpoints().back() == 4);
 }
 
 TEST_CASE("a loss that jumps is told with its examples, by the median of those before") {
@@ -197,11 +200,11 @@ class FakeProgram {
 TEST_CASE("the load of the machine is logged, and GPUs as nvidia-smi has them") {
   const FakeProgram program(
       "nvidia-smi", "printf '0, 97, 20480, 65, 250.10\\n1, 3, 12, 40, [N/A]\\n'; sleep 60\n");
-  // Steps that wait, so that the program has begun.
-  TestRun run(config_with("{m: MachineLoad, wait: {class: RunCommand, command: 'true'}}",
-                          "num_steps: 400"));
-  run.train();
-  const auto last = run.metrics().back();
+  // Until the program has begun, whose numbers other hooks see.
+  TestRun run(
+      config_with("{m: MachineLoad, stop: {class: StopAt, metric: hooks/m/gpu1_celsius, above: 1}}",
+                  "num_steps: 1000000\neval_hook: null"));
+  CHECK(run.train().text == "the hook stop: hooks/m/gpu1_celsius is 40, above 1");
   nlohmann::json seen;
   for (const auto& line : run.metrics()) seen.update(line);
   CHECK(seen.at("hooks/m/load_percent").get<double>() >= 0);
