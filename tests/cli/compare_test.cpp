@@ -5,7 +5,11 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "tests/cli/command.h"
@@ -161,6 +165,41 @@ TEST_CASE("the newest checkpoints of one step are the same, or say by how much t
       "2 "
       "tensors are in one alone\n"
       "state of b and e: there is no step at which both have a checkpoint\n"));
+}
+
+TEST_CASE("checkpoints of every type are compared as numbers, and tied weights as both") {
+  const auto line_of = [](const State& a, const State& b) {
+    const ScratchFolder folder;
+    for (const auto& [run, state] : {std::pair("one", a), std::pair("two", b)}) {
+      make_run(folder, run, "a: 1\n", "");
+      Checkpoint checkpoint;
+      checkpoint.tensors = state;
+      checkpoint.progress.global_step = 1;
+      const std::string checkpoints = folder.path(std::string(run) + "/train/checkpoints");
+      std::filesystem::create_directories(checkpoints);
+      save_checkpoint(checkpoints, checkpoint);
+    }
+    const std::string out = run_in(folder, "stepop compare one two").out;
+    return out.substr(out.find(" at step 1: ") + 12);
+  };
+  for (const at::ScalarType type : {at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kInt,
+                                    at::kShort, at::kChar, at::kByte, at::kBool}) {
+    CAPTURE(type);
+    const bool is_bool = type == at::kBool;
+    const State a = {{"a.b", at::full({3}, is_bool ? 0 : 5, type)}};
+    const State b = {{"a.b", at::full({3}, is_bool ? 1 : 3, type)}};
+    CHECK(line_of(a, b) ==
+          fmt::format("1 of 1 tensor differs, first a.b by at most {}\n", is_bool ? 1 : 2));
+    CHECK(line_of(a, a) == "the same bits in all 1 tensor, weights and everything else\n");
+  }
+  CHECK(line_of({{"a.b", at::ones({2})}}, {{"a.b", at::ones({2, 1})}}) ==
+        "1 of 1 tensor differs, first a.b: float32 [2] and float32 [2, 1]\n");
+  CHECK(line_of({{"a.b", at::ones({2})}}, {{"a.b", at::full({2}, std::nan(""))}}) ==
+        "1 of 1 tensor differs, first a.b by at most nan\n");
+  const at::Tensor one = at::ones({2});
+  const at::Tensor other = at::full({2}, 1.5);
+  CHECK(line_of({{"a.b", one}, {"a.c", one}}, {{"a.b", other}, {"a.c", other}}) ==
+        "2 of 2 tensors differ, first a.b by at most 0.5\n");
 }
 
 TEST_CASE("many runs have a row each, with the keys that differ, no wider than a terminal") {
