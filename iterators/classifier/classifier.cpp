@@ -9,8 +9,9 @@ namespace stepop {
 
 /// Trains any network that maps an image to logits with cross entropy.
 ///
-/// Batches: `image` [B, C, H, W], or another input of the network, and `class` int64 [B]. Logs the
-/// inputs if they are images. Evaluates the logits, the classes and the loss of every example.
+/// Batches: `image` [B, C, H, W], or another input of the network, and `class` int64 [B] or, as
+/// soft labels, float [B, classes]. Logs the inputs if they are images. Evaluates the logits, the
+/// classes and the loss of every example.
 class Classifier : public Iterator {
  public:
   explicit Classifier(const Context& context)
@@ -25,7 +26,7 @@ class Classifier : public Iterator {
         .log_op =
             [=] {
               const auto loss = at::cross_entropy_loss(logits, target);
-              const auto correct = logits.argmax(1) == target;
+              const auto correct = logits.argmax(1) == hard_classes(target);
               Logs logs{.scalars = {{"loss", loss}, {"accuracy", correct.to(at::kFloat).mean()}}};
               if (image.dim() == 4) logs.images.set("input", image);
               return logs;
@@ -34,7 +35,7 @@ class Classifier : public Iterator {
             [=] {
               const auto loss =
                   at::cross_entropy_loss(logits, target, {}, at::Reduction::None);  // [B]
-              return EvalOutputs{.outputs = {{"logits", logits}, {"class", target}},
+              return EvalOutputs{.outputs = {{"logits", logits}, {"class", hard_classes(target)}},
                                  .labels = {{"loss", loss}}};
             },
     };

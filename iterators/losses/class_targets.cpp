@@ -55,6 +55,7 @@ at::Tensor class_targets(const Batch& batch, const std::string& key, const at::T
     throw Error(fmt::format("the network gives {}; expected logits [B, classes] for \"{}\"",
                             describe_tensor(logits), key));
   }
+  if (target.is_floating_point() && target.sizes() == logits.sizes()) return target;
   std::vector<int64_t> expected = logits.sizes().vec();
   expected.erase(expected.begin() + 1);
   const bool is_of_type = target.scalar_type() == at::kLong || target.scalar_type() == at::kByte;
@@ -66,6 +67,10 @@ at::Tensor class_targets(const Batch& batch, const std::string& key, const at::T
   const bool reads = target.is_cpu() || !at::GradMode::is_enabled();
   if (reads && target.numel() > 0) check_values(batch, key, target, logits.size(1));
   return target;
+}
+
+at::Tensor hard_classes(const at::Tensor& targets) {
+  return targets.is_floating_point() ? targets.argmax(1) : targets;
 }
 
 }  // namespace stepop

@@ -11,9 +11,9 @@
 #include "iterators/vunet/data/pose_pairs_of_dataset.h"
 #include "runtime/core/formats/csv_file.h"
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/core/pictures/resize.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/csv_columns.h"
-#include "runtime/data/datasets/image_reader.h"
 
 namespace stepop::vunet {
 namespace {

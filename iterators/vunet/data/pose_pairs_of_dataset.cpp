@@ -18,7 +18,7 @@
 #include "runtime/core/base/text.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/core/pictures/image_file.h"
-#include "runtime/data/datasets/image_reader.h"
+#include "runtime/core/pictures/resize.h"
 
 namespace stepop::vunet {
 namespace {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace stepop {
 namespace {
 
@@ -34,6 +37,31 @@ NumberRange get_range(const Config& params, std::string_view low, std::string_vi
   return checked(params, low, high,
                  {.low = params.get(low, fallback.low), .high = params.get(high, fallback.high)},
                  limits);
+}
+
+NumberRange get_range(const Config& params, std::string_view key, NumberRange fallback,
+                      NumberRange limits) {
+  const auto numbers = params.get<std::vector<double>>(key, {fallback.low, fallback.high});
+  if (numbers.size() == 2 && limits.low <= numbers[0] && numbers[0] <= numbers[1] &&
+      numbers[1] <= limits.high) {
+    return {.low = numbers[0], .high = numbers[1]};
+  }
+  throw params.error(key, fmt::format("expected [lowest, highest], {} to {}, found {}", limits.low,
+                                      limits.high, params.peek(key)->describe()));
+}
+
+NumberRange get_spread(const Config& params, std::string_view key, double middle,
+                       NumberRange limits) {
+  const Value* value = params.has(key) ? params.peek(key) : nullptr;
+  if (value != nullptr && value->is_list()) {
+    return get_range(params, key, {.low = middle, .high = middle}, limits);
+  }
+  const double spread = params.get(key, 0.0);
+  if (spread >= 0 && middle + spread <= limits.high) {
+    return {.low = std::max(limits.low, middle - spread), .high = middle + spread};
+  }
+  throw params.error(key, fmt::format("expected 0 to {}, or [lowest, highest], found {}",
+                                      limits.high - middle, spread));
 }
 
 NumberRange get_whole_range(const Config& params, std::string_view low, std::string_view high,

@@ -38,4 +38,11 @@ NumberRange get_range(const Config& params, std::string_view low, std::string_vi
 NumberRange get_whole_range(const Config& params, std::string_view low, std::string_view high,
                             NumberRange fallback, NumberRange limits);
 
+/// The range at one key, `[lowest, highest]`.
+NumberRange get_range(const Config& params, std::string_view key, NumberRange fallback,
+                      NumberRange limits);
+/// `[lowest, highest]`, or a number n for `middle` - n to `middle` + n; by default `middle` alone.
+NumberRange get_spread(const Config& params, std::string_view key, double middle,
+                       NumberRange limits);
+
 }  // namespace stepop

@@ -4,16 +4,25 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/amax.h>
 #include <ATen/ops/amin.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/bincount.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/conv2d.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/reflection_pad2d.h>
 #include <ATen/ops/replication_pad2d.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "runtime/core/pictures/image_file.h"
 
@@ -47,7 +56,29 @@ std::array<float, 3> turned(float red, float green, float blue, float sectors) {
   return {channel(5), channel(3), channel(1)};
 }
 
+/// Each channel of [1, C, H, W] with its kernel of [C, 1, height, width], inside of the border.
+at::Tensor convolved(const at::Tensor& image, const at::Tensor& kernels) {
+  return at::conv2d(image, kernels, {}, /*stride=*/1, /*padding=*/at::IntArrayRef{0},
+                    /*dilation=*/1, /*groups=*/kernels.size(0));
+}
+
 }  // namespace
+
+at::Tensor with_colours(const at::Tensor& image,
+                        const std::function<at::Tensor(const at::Tensor&)>& change) {
+  const int64_t channels = image.size(0);
+  const auto changed = [&](int64_t first, int64_t count) {
+    return change((image.narrow(0, first, count) + 1).div_(2)).mul(2).sub_(1);
+  };
+  std::vector<at::Tensor> parts;
+  if (channels == 3 || channels == 4) {
+    parts.push_back(changed(0, 3));
+    if (channels == 4) parts.push_back(image.narrow(0, 3, 1));
+  } else {
+    for (int64_t i = 0; i < channels; ++i) parts.push_back(changed(i, 1));
+  }
+  return at::cat(parts);
+}
 
 at::Tensor grey_of(const at::Tensor& image) {
   if (image.size(0) != 3) return image.mean(0, /*keepdim=*/true);
@@ -106,6 +137,64 @@ at::Tensor in_grey(const at::Tensor& image, GreyMethod method) {
 at::Tensor with_noise(const at::Tensor& image, double deviation, Random& random) {
   const at::Generator generator = at::detail::createCPUGenerator(random());
   return at::randn(image.sizes(), generator, at::kFloat).mul_(deviation).add_(image).clamp_(0, 1);
+}
+
+at::Tensor with_posterization(const at::Tensor& image, int bits) {
+  const int levels = 1 << bits;
+  return (image * levels).floor_().clamp_(0, levels - 1).mul_(1.0 / levels);
+}
+
+at::Tensor with_solarization(const at::Tensor& image, double threshold) {
+  return at::where(image >= threshold, 1 - image, image);
+}
+
+at::Tensor with_autocontrast(const at::Tensor& image) {
+  const at::Tensor least = at::amin(image, {1, 2}, /*keepdim=*/true);
+  const at::Tensor range = at::amax(image, {1, 2}, /*keepdim=*/true) - least;
+  return at::where(range > 0, ((image - least) / range).clamp(0, 1), image);
+}
+
+at::Tensor with_equalization(const at::Tensor& image) {
+  constexpr int64_t kLevels = 256;
+  const at::Tensor bytes = (image * 255).round_().to(at::kLong);
+  std::vector<at::Tensor> channels;
+  for (const at::Tensor& channel : bytes.unbind(0)) {
+    const at::Tensor counts = at::bincount(channel.flatten(), {}, kLevels);
+    const at::Tensor sums = counts.cumsum(0);
+    const int64_t last = counts[channel.max()].item<int64_t>();
+    const int64_t step = (channel.numel() - last) / (kLevels - 1);
+    if (step == 0) {
+      channels.push_back(channel);
+      continue;
+    }
+    // The level of a value follows from how many values are darker.
+    const at::Tensor levels = (sums - counts + step / 2).div(step, "floor").clamp_(0, kLevels - 1);
+    channels.push_back(levels.index({channel}));
+  }
+  return at::stack(channels).to(at::kFloat).div_(255);
+}
+
+at::Tensor with_sharpness(const at::Tensor& image, double factor) {
+  if (image.size(1) < 3 || image.size(2) < 3) return image;
+  at::Tensor kernel = at::ones({image.size(0), 1, 3, 3}, at::kFloat);
+  kernel.select(2, 1).select(2, 1).fill_(5);
+  const at::Tensor smooth = convolved(image.unsqueeze(0), kernel.div_(13)).squeeze(0);
+  at::Tensor result = image.clone();
+  at::Tensor inside = result.narrow(1, 1, image.size(1) - 2).narrow(2, 1, image.size(2) - 2);
+  inside.copy_((inside * factor).add_(smooth, 1 - factor));
+  return result.clamp_(0, 1);
+}
+
+at::Tensor with_blur(const at::Tensor& image, int64_t size, double deviation) {
+  const int64_t half = size / 2;
+  at::Tensor weights = at::arange(-half, half + 1).to(at::kFloat).div_(deviation);
+  weights = weights.square_().mul_(-0.5).exp_();
+  weights /= weights.sum();
+  const int64_t channels = image.size(0);
+  const at::Tensor wide = at::reflection_pad2d(image.unsqueeze(0), {half, half, half, half});
+  const at::Tensor across = weights.reshape({1, 1, 1, size}).expand({channels, 1, 1, size});
+  const at::Tensor down = weights.reshape({1, 1, size, 1}).expand({channels, 1, size, 1});
+  return convolved(convolved(wide, across), down).squeeze(0);
 }
 
 at::Tensor with_motion(const at::Tensor& image, const at::Tensor& kernel) {

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 
 #include "runtime/core/base/random.h"
 
@@ -10,6 +11,12 @@ namespace stepop {
 
 // Changes of colours. Images are float [C, H, W] in [0, 1]. Results are clamped to the same range.
 // Three channels are red, green and blue.
+
+/// Changes the colours of an image [C, H, W] in [-1, 1]: calls `change` with three channels, or
+/// with one, in [0, 1]. Alpha, a fourth channel, stays as it is. In an image with two channels, or
+/// with more than four, each channel is changed by itself.
+at::Tensor with_colours(const at::Tensor& image,
+                        const std::function<at::Tensor(const at::Tensor&)>& change);
 
 /// 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601): [1, H, W]. An image with one channel is grey
 /// already.
@@ -36,6 +43,22 @@ at::Tensor in_grey(const at::Tensor& image, GreyMethod method);
 /// The image with independent normal noise added to each value; `deviation` is the standard
 /// deviation.
 at::Tensor with_noise(const at::Tensor& image, double deviation, Random& random);
+
+// As in torchvision.transforms.v2.functional, for float images.
+
+/// Each value rounded down to one of 2^bits; `bits` is 1 to 8.
+at::Tensor with_posterization(const at::Tensor& image, int bits);
+/// Values of `threshold` and above are inverted.
+at::Tensor with_solarization(const at::Tensor& image, double threshold);
+/// Each channel stretched to 0 .. 1.
+at::Tensor with_autocontrast(const at::Tensor& image);
+/// Each channel, in 256 steps, with an even histogram.
+at::Tensor with_equalization(const at::Tensor& image);
+/// All values but those at the border `factor` times as far from a smoothed image: 0 gives the
+/// smoothed image, 1 changes nothing.
+at::Tensor with_sharpness(const at::Tensor& image, double factor);
+/// Blurred by a Gaussian of `size` x `size` pixels, an odd number; the border is reflected.
+at::Tensor with_blur(const at::Tensor& image, int64_t size, double deviation);
 
 /// The image convolved with `kernel` [size, size], where size is odd. The border is repeated.
 at::Tensor with_motion(const at::Tensor& image, const at::Tensor& kernel);

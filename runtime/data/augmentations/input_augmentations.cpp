@@ -1,7 +1,5 @@
 #include "runtime/data/augmentations/input_augmentations.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -88,12 +86,9 @@ at::Tensor InputAugmentations::apply(const at::Tensor& image, Random& random) co
   const bool is_compressed = happens(compression_, random);
   if (!(jitters || has_noise || moves || has_gamma || is_grey || is_compressed)) return image;
 
-  const int64_t channels = image.size(0);
-  const bool is_coloured = channels == 3 || channels == 4;
   const uint64_t seed = random();
-  const auto change = [&](int64_t first, int64_t count) {
-    at::Tensor part = (image.narrow(0, first, count) + 1).div_(2);
-    Random own(seed);  // all parts use the same seed, so holes are the same
+  return with_colours(image, [&](at::Tensor part) {
+    Random own(seed);  // all parts use the same seed
     if (jitters) part = jittered(part, own);
     if (has_noise) part = with_noise(part, noise_deviation_.draw(own), own);
     if (moves) {
@@ -103,16 +98,8 @@ at::Tensor InputAugmentations::apply(const at::Tensor& image, Random& random) co
     if (has_gamma) part = with_gamma(part, gamma_percent_.draw(own) / 100);
     if (is_grey && part.size(0) == 3) part = in_grey(part, grey_method_);
     if (is_compressed) part = through_jpeg(part, static_cast<int>(quality_.draw_whole(own)));
-    return part.mul(2).sub_(1);
-  };
-  std::vector<at::Tensor> parts;
-  if (is_coloured) {
-    parts.push_back(change(0, 3));
-    if (channels == 4) parts.push_back(image.narrow(0, 3, 1));
-  } else {
-    for (int64_t i = 0; i < channels; ++i) parts.push_back(change(i, 1));
-  }
-  return at::cat(parts);
+    return part;
+  });
 }
 
 std::vector<Parameter> InputAugmentations::parameters() {

@@ -1,13 +1,11 @@
 #include "runtime/data/augmentations/joint_augmentations.h"
 
-#include <ATen/ops/cat.h>
-#include <ATen/ops/flip.h>
-#include <ATen/ops/rot90.h>
 #include <fmt/format.h>
 
 #include <string>
 
-#include "runtime/data/augmentations/warp.h"
+#include "runtime/data/augmentations/geometry.h"
+#include "runtime/data/augmentations/holes.h"
 
 namespace stepop {
 namespace {
@@ -16,19 +14,6 @@ constexpr NumberRange kShare{.low = 0, .high = 1};
 constexpr double kMostHoles = 1000;
 constexpr double kMostSigma = 1000;
 constexpr double kMostAlpha = 1e6;
-constexpr float kBlack = -1;
-
-template <class Change>
-void change_both(at::Tensor& first, at::Tensor& second, const Change& change) {
-  first = change(first);
-  second = change(second);
-}
-
-void warp_both(at::Tensor& first, at::Tensor& second, const WarpMap& map) {
-  const at::Tensor both = warp(at::cat({first, second}), map);
-  first = both.narrow(0, 0, first.size(0));
-  second = both.narrow(0, first.size(0), second.size(0));
-}
 
 double get_positive(const Config& params, const char* key, double fallback, double most) {
   const double number = params.get(key, fallback);
@@ -49,12 +34,13 @@ JointAugmentations::JointAugmentations(const Config& params, int64_t scale)
       distortion_strength_(get_range(params, "optical_distortion_min", "optical_distortion_max",
                                      {.low = -0.05, .high = 0.05}, {.low = -1, .high = 1})),
       dropout_(get_chance(params, "coarse_dropout_chance")),
-      holes_(get_whole_range(params, "coarse_dropout_holes_min", "coarse_dropout_holes_max",
-                             {.low = 1, .high = 2}, {.low = 1, .high = kMostHoles})),
-      hole_heights_(get_range(params, "coarse_dropout_height_min", "coarse_dropout_height_max",
-                              {.low = 0.1, .high = 0.2}, kShare)),
-      hole_widths_(get_range(params, "coarse_dropout_width_min", "coarse_dropout_width_max",
-                             {.low = 0.1, .high = 0.2}, kShare)) {
+      holes_{
+          .count = get_whole_range(params, "coarse_dropout_holes_min", "coarse_dropout_holes_max",
+                                   {.low = 1, .high = 2}, {.low = 1, .high = kMostHoles}),
+          .heights = get_range(params, "coarse_dropout_height_min", "coarse_dropout_height_max",
+                               {.low = 0.1, .high = 0.2}, kShare),
+          .widths = get_range(params, "coarse_dropout_width_min", "coarse_dropout_width_max",
+                              {.low = 0.1, .high = 0.2}, kShare)} {
   const std::string mode = params.get("optical_distortion_mode", "camera");
   is_fisheye_ = mode == "fisheye";
   if (!is_fisheye_ && mode != "camera") {
@@ -73,47 +59,22 @@ JointAugmentations::JointAugmentations(const Config& params, int64_t scale)
 }
 
 void JointAugmentations::apply(at::Tensor& first, at::Tensor& second, Random& random) const {
-  const auto flip = [&](int64_t dimension) {
-    change_both(first, second,
-                [&](const at::Tensor& image) { return at::flip(image, {dimension}); });
-  };
-  if (happens(mirror_, random)) flip(2);
-  if (happens(turn_over_, random)) flip(1);
-  if (happens(turn_, random)) {
-    const int64_t quarters = random.below(4);
-    change_both(first, second, [&](const at::Tensor& image) {
-      return at::rot90(image, quarters, {1, 2});
-    });
-  }
+  Scene scene;
+  scene.images = {{"first", &first}, {"second", &second}};
+  if (happens(mirror_, random)) mirror(scene, /*is_horizontal=*/true);
+  if (happens(turn_over_, random)) mirror(scene, /*is_horizontal=*/false);
+  if (happens(turn_, random)) turn_quarters(scene, random.below(4));
   const int64_t height = first.size(1);
   const int64_t width = first.size(2);
   if (happens(elastic_, random)) {
-    warp_both(first, second, elastic_map(height, width, elastic_alpha_, elastic_sigma_, random));
+    transform(scene, elastic_map(height, width, elastic_alpha_, elastic_sigma_, random));
   }
   if (happens(distortion_, random)) {
     const double strength = distortion_strength_.draw(random);
-    warp_both(
-        first, second,
-        is_fisheye_ ? fisheye_map(height, width, strength) : camera_map(height, width, strength));
+    transform(scene, is_fisheye_ ? fisheye_map(height, width, strength)
+                                 : camera_map(height, width, strength));
   }
-  if (happens(dropout_, random)) drop_holes(first, second, random);
-}
-
-void JointAugmentations::drop_holes(at::Tensor& first, at::Tensor& second, Random& random) const {
-  change_both(first, second, [](const at::Tensor& image) { return image.clone(); });
-  const int64_t holes = holes_.draw_whole(random);
-  for (int64_t i = 0; i < holes; ++i) {
-    const auto side = [&](const NumberRange& share, int64_t whole) {
-      return static_cast<int64_t>(share.draw(random) * static_cast<double>(whole));
-    };
-    const int64_t height = side(hole_heights_, first.size(1));
-    const int64_t width = side(hole_widths_, first.size(2));
-    const int64_t top = random.below(first.size(1) - height + 1);
-    const int64_t left = random.below(first.size(2) - width + 1);
-    for (const at::Tensor& image : {first, second}) {
-      image.narrow(1, top, height).narrow(2, left, width).fill_(kBlack);
-    }
-  }
+  if (happens(dropout_, random)) drop_holes(scene, holes_, random);
 }
 
 std::vector<Parameter> JointAugmentations::parameters() {

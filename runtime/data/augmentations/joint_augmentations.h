@@ -9,6 +9,7 @@
 #include "runtime/core/config/config.h"
 #include "runtime/core/config/registry.h"
 #include "runtime/data/augmentations/chance.h"
+#include "runtime/data/augmentations/holes.h"
 
 namespace stepop {
 
@@ -28,8 +29,6 @@ class JointAugmentations {
   static std::vector<Parameter> parameters();
 
  private:
-  void drop_holes(at::Tensor& first, at::Tensor& second, Random& random) const;
-
   double mirror_;
   double turn_over_;
   double turn_;
@@ -40,9 +39,7 @@ class JointAugmentations {
   NumberRange distortion_strength_;
   bool is_fisheye_ = false;
   double dropout_;
-  NumberRange holes_;
-  NumberRange hole_heights_;  ///< As shares of the image's height.
-  NumberRange hole_widths_;
+  HoleOptions holes_;
 };
 
 }  // namespace stepop

@@ -16,6 +16,7 @@
 #include "runtime/core/formats/stored_array.h"
 #include "runtime/core/formats/zip_file.h"
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/core/pictures/resize.h"
 #include "runtime/core/system/read_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/image_reader.h"

@@ -1,6 +1,5 @@
 #include "runtime/data/datasets/image_reader.h"
 
-#include <ATen/ops/_upsample_bilinear2d_aa.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +7,7 @@
 #include <filesystem>
 
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/core/pictures/resize.h"
 
 namespace stepop {
 namespace {
@@ -38,11 +38,6 @@ std::vector<std::string> list_images(const std::string& folder, const std::strin
   }
   std::sort(files.begin(), files.end());
   return files;
-}
-
-at::Tensor resize_image(const at::Tensor& image, at::IntArrayRef size) {
-  if (image.sizes().slice(1) == size) return image;
-  return at::_upsample_bilinear2d_aa(image.unsqueeze(0), size, /*align_corners=*/false).squeeze(0);
 }
 
 ImageReader::ImageReader(const Config& params)

@@ -11,11 +11,6 @@
 
 namespace stepop {
 
-/// Resizes an image [C, H, W] to the size [H, W]: bilinear over the whole area that a new pixel
-/// covers, as in Pillow; the aspect ratio is not kept. Returns the image itself when it has that
-/// size.
-at::Tensor resize_image(const at::Tensor& image, at::IntArrayRef size);
-
 /// The PNG and JPEG files at any depth below `folder`/`below`, by their extension, relative to
 /// `folder` and sorted. Hidden files and folders are left out. Throws std::filesystem's error for a
 /// folder that cannot be listed.

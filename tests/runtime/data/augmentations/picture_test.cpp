@@ -1,6 +1,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cstdlib>
 #include <utility>
@@ -53,9 +54,44 @@ std::string picture_of_all() {
   return captioned_grid(images);
 }
 
-TEST_CASE("the README's picture shows what each augmentation does") {
-  const std::string path = STEPOP_SOURCE_DIR "/runtime/data/augmentations/augmentations.png";
-  const std::string drawn = picture_of_all();
+/// The same pair, and what each augmentation of a list makes of it; colours change on the left
+/// alone.
+std::string picture_of_list() {
+  const std::vector<std::pair<std::string, std::string>> changes = {
+      {"RandomHorizontalFlip", "p: 1"},
+      {"RandomResizedCrop", "size: 128, scale: [0.2, 0.5]"},
+      {"RandomAffine", "degrees: 30, scale: [0.7, 1], shear: 10"},
+      {"RandomPerspective", "p: 1"},
+      {"ElasticTransform", ""},
+      {"OpticalDistortion", "strength: [0.6, 0.6]"},
+      {"ColorJitter", "brightness: 0.5, contrast: 0.5, saturation: 0.5, hue: 0.3, only: [input]"},
+      {"RandomGrayscale", "p: 1, only: [input]"},
+      {"GaussianBlur", "kernel_size: 9, sigma: [3, 3], only: [input]"},
+      {"GaussianNoise", "sigma: [0.2, 0.2], only: [input]"},
+      {"MotionBlur", "limit: 13, only: [input]"},
+      {"RandomGamma", "gamma: [2.5, 2.5], only: [input]"},
+      {"JPEG", "quality: [4, 4], only: [input]"},
+      {"CoarseDropout", "holes: [2, 2], only: [input]"},
+      {"RandomErasing", "p: 1, scale: [0.2, 0.3], value: random, only: [input]"},
+      {"RandAugment", "magnitude: 20"},
+  };
+  std::vector<CaptionedImage> images;
+  for (const auto& [name, params] : changes) {
+    const auto dataset = dataset_of(fmt::format(
+        "{{class: Augment, images: [input, target], augmentations: [{{class: {}, {}}}], dataset: "
+        "{{class: PairedImages, direction: BtoA, dataset: {{class: Facades, size: 128, examples: "
+        "3}}}}}}",
+        name, params.empty() ? "p: 1" : params));
+    Random random(2);
+    const Example pair = dataset->get(2, random);
+    const at::Tensor both = at::cat({pair.tensors.at("input"), pair.tensors.at("target")}, 2);
+    images.push_back({.image = thumbnail(both.unsqueeze(0)), .lines = {name}});
+  }
+  return captioned_grid(images);
+}
+
+void check_picture(const std::string& name, const std::string& drawn) {
+  const std::string path = STEPOP_SOURCE_DIR "/runtime/data/augmentations/" + name;
   // After a change that is meant: STEPOP_WRITE_PICTURE=1 build/stepop_tests -tc="the README's*"
   if (std::getenv("STEPOP_WRITE_PICTURE") != nullptr) write_bytes(path, drawn);
   const at::Tensor stored = read_image(path);
@@ -63,6 +99,14 @@ TEST_CASE("the README's picture shows what each augmentation does") {
   REQUIRE(stored.sizes() == now.sizes());
   // Other processors and versions of libjpeg round otherwise.
   CHECK((stored - now).abs().mean().item<double>() < 0.01);
+}
+
+TEST_CASE("the README's picture shows what each augmentation does") {
+  check_picture("augmentations.png", picture_of_all());
+}
+
+TEST_CASE("the README's second picture shows what each augmentation of a list does") {
+  check_picture("list.png", picture_of_list());
 }
 
 }  // namespace picture_test

@@ -1,0 +1,145 @@
+#include <ATen/ops/empty_like.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/data/augmentations/augmentation.h"
+#include "runtime/data/views/view.h"
+
+namespace stepop {
+namespace {
+
+/// Another dataset whose examples differ a little each time they are seen.
+class Augment : public SameOrder {
+ public:
+  explicit Augment(const Config& params)
+      : SameOrder(params),
+        images_(params.get<std::vector<std::string>>("images", {params.get("key", "image")})),
+        masks_(params.get<std::vector<std::string>>("masks", {})),
+        boxes_(params.get<std::vector<std::string>>("boxes", {})),
+        keypoints_(params.get<std::vector<std::string>>("keypoints", {})),
+        list_(params, "augmentations"),
+        shift_(params.get_at_least("shift", 0, 0)),
+        flip_(params.get("flip", false)),
+        noise_(params.get("noise", 0.0)) {
+    if (!(noise_ >= 0)) {
+      throw params.error("noise", fmt::format("expected 0 or more, found {}", noise_));
+    }
+    if (images_.empty()) throw params.error("images", "expected one key or more");
+    const bool is_alone = masks_.empty() && boxes_.empty() && keypoints_.empty();
+    if ((shift_ > 0 || flip_) && !(is_alone && images_.size() == 1)) {
+      throw params.error(shift_ > 0 ? "shift" : "flip",
+                         "moves one image alone; for more, use the list augmentations: "
+                         "[RandomHorizontalFlip, {class: RandomCrop, size: ..., padding: ...}]");
+    }
+  }
+
+  Example get(int64_t index, Random& random) const override {
+    Example example = source().get(index, random);
+    Scene scene = scene_of(example);
+    if (!list_.empty()) list_.apply(scene, random);
+    for (const SceneValue& image : scene.images) {
+      if (shift_ > 0 || flip_ || noise_ > 0) *image.value = changed(*image.value, random);
+      *image.value = image.value->contiguous();
+    }
+    for (const SceneValue& mask : scene.masks) *mask.value = mask.value->contiguous();
+    return example;
+  }
+
+ private:
+  /// The values of the example by their keys. Throws Error for a value of another kind, and for
+  /// pictures of different sizes.
+  Scene scene_of(Example& example) const {
+    Scene scene;
+    const auto add = [&](std::vector<SceneValue>& values, const std::vector<std::string>& keys,
+                         const char* expected, const auto& fits) {
+      for (const std::string& key : keys) {
+        at::Tensor* value = example.tensors.find(key);
+        if (value == nullptr || !fits(*value)) {
+          throw Error(fmt::format("Augment: expected {} under \"{}\", found {}", expected, key,
+                                  value == nullptr ? "none" : describe_tensor(*value)));
+        }
+        values.push_back({key, value});
+      }
+    };
+    add(scene.images, images_, "a float32 image [C, H, W]", [](const at::Tensor& value) {
+      return value.dim() == 3 && value.scalar_type() == at::kFloat;
+    });
+    add(scene.masks, masks_, "a mask [H, W] or [C, H, W]", [](const at::Tensor& value) {
+      return (value.dim() == 2 || value.dim() == 3) && !value.is_complex();
+    });
+    add(scene.boxes, boxes_, "float32 boxes [N, 4]", [](const at::Tensor& value) {
+      return value.dim() == 2 && value.size(1) == 4 && value.scalar_type() == at::kFloat;
+    });
+    add(scene.keypoints, keypoints_, "float32 keypoints [..., 2 or more]",
+        [](const at::Tensor& value) {
+          return value.dim() >= 1 && value.size(-1) >= 2 && value.scalar_type() == at::kFloat;
+        });
+    for (const auto* values : {&scene.images, &scene.masks}) {
+      for (const auto& [key, value] : *values) {
+        if (value->size(-2) == scene.height() && value->size(-1) == scene.width()) continue;
+        throw Error(
+            fmt::format("Augment: expected {} x {} pixels under \"{}\", as \"{}\" has, "
+                        "found {}",
+                        scene.height(), scene.width(), key, images_[0], describe_tensor(*value)));
+      }
+    }
+    return scene;
+  }
+
+  /// The image after `shift`, `flip` and `noise`.
+  at::Tensor changed(const at::Tensor& given, Random& random) const {
+    const at::Tensor image = given.contiguous();
+    const int64_t height = image.size(1);
+    const int64_t width = image.size(2);
+    const int64_t down = random.below(2 * shift_ + 1) - shift_;
+    const int64_t right = random.below(2 * shift_ + 1) - shift_;
+    const bool is_mirrored = flip_ && random.below(2) == 1;
+    at::Tensor result = at::empty_like(image);
+    const auto* from = image.const_data_ptr<float>();
+    auto* to = result.mutable_data_ptr<float>();
+    for (int64_t channel = 0; channel < image.size(0); ++channel, from += height * width) {
+      for (int64_t y = 0; y < height; ++y) {
+        const auto* row = from + std::clamp<int64_t>(y - down, 0, height - 1) * width;
+        for (int64_t x = 0; x < width; ++x) {
+          const int64_t column = std::clamp<int64_t>(x - right, 0, width - 1);
+          *to++ = row[is_mirrored ? width - 1 - column : column];
+        }
+      }
+    }
+    if (noise_ > 0) {
+      auto* values = result.mutable_data_ptr<float>();
+      for (int64_t i = 0; i < result.numel(); ++i) {
+        values[i] = static_cast<float>(
+            std::clamp(static_cast<double>(values[i]) + noise_ * random.normal(), -1.0, 1.0));
+      }
+    }
+    return result;
+  }
+
+  std::vector<std::string> images_;
+  std::vector<std::string> masks_;
+  std::vector<std::string> boxes_;
+  std::vector<std::string> keypoints_;
+  AugmentationList list_;
+  int64_t shift_;
+  bool flip_;
+  double noise_;
+};
+
+STEPOP_REGISTER_DATASET(
+    Augment, {"Another dataset's images, each time a little different; for training.",
+              {{"dataset", "", "the other one, such as {class: Idx, ...}"},
+               {"augmentations", "[]", "a list, applied in its order; `stepop list augmentation`"},
+               {"images", "[image]", "the images' keys, float32 [C, H, W]"},
+               {"masks", "[]", "keys of masks [H, W], which move with the images"},
+               {"boxes", "[]", "keys of boxes [N, 4]: left, top, right, bottom"},
+               {"keypoints", "[]", "keys of keypoints [N, 2 or more]: x, y, anything"},
+               {"shift", "0", "most pixels up, down, left, right; the border is repeated"},
+               {"flip", "false", "every second one is mirrored, left and right exchanged"},
+               {"noise", "0", "standard deviation of normal noise; stays within [-1, 1]"},
+               {"key", "image", "which value is the image; the same as one key in `images`"}}});
+
+}  // namespace
+}  // namespace stepop
