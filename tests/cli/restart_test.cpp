@@ -48,6 +48,35 @@ TEST_CASE("a run that stopped in the middle of an epoch goes on with the same bi
   CHECK(differences(state_after(folder, 46), trained("")) == "");
 }
 
+TEST_CASE(
+    "--resume begins a run the first time, and resumes the newest run of the name after that") {
+  const ScratchFolder folder;
+  const std::string line = "stepop -n a -b CONFIG -t --resume ";
+  run_well(folder, line + "--num_steps 30");
+  const std::string run = only_run(folder);
+  run_well(folder, "stepop -n a_b -b CONFIG -t --num_steps 1 --logs others");
+  CHECK(run_well(folder, line + "--num_steps 40 --processes 2", "and not bit by bit")
+            .out.find("resuming at step 30 of 40") != std::string::npos);
+  CHECK(only_run(folder) == run);
+  fs::remove_all(folder.path(run));
+
+  // A machine that vanishes with its disk: the next one has a copy of the run's folder.
+  const std::string mirrored =
+      line + "--hooks '{copy: {class: Mirror, command: \"mkdir -p far && cp -r {folder} far/\"}}' ";
+  run_well(folder, mirrored + "--num_steps 30");
+  fs::remove_all(folder.path("logs"));
+  const CommandResult again = run_well(
+      folder, "ls -d logs/*_a >/dev/null 2>&1 || cp -r far logs; " + mirrored + "--num_steps 46");
+  CHECK(again.out.find("resuming at step 30 of 46") != std::string::npos);
+  CHECK(differences(state_after(folder, 46), trained("")) == "");
+
+  const CommandResult wrong = run_in(folder, "stepop -p " + only_run(folder) + " -t --resume");
+  CHECK(wrong.exit_code == 2);
+  CHECK(wrong.err ==
+        "stepop: --resume: resumes the newest run of a name, or begins it: -n NAME -b CONFIG -t "
+        "--resume; without -p, -r and -d\n");
+}
+
 TEST_CASE("a start with another number of threads says that the bits may differ") {
   const ScratchFolder folder;
   run_well(folder, "stepop -n a -b CONFIG -t --num_steps 2 --num_threads 2");

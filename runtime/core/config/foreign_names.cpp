@@ -72,7 +72,8 @@ constexpr ForeignNames kNames[] = {
     {"detect_anomaly terminate_on_nan", "on_nan: stop", "skip leaves such updates out"},
     {"pretrained weights checkpoint_path load_from", "init_from: weights.safetensors", ""},
     {"resume_from_checkpoint ckpt_path resume resume_from", "init_from: weights.safetensors",
-     "`stepop -p logs/RUN -t` resumes a run with all of its state"},
+     "`stepop -p logs/RUN -t` resumes a run with all of its state, `--resume` the newest of a "
+     "name"},
 
     // The device and the processes.
     {"accelerator gpu gpus n_gpu num_gpus gpu_ids devices cuda use_cuda", "device: auto",

@@ -16,6 +16,9 @@ Flags common_flags(Arguments& to) {
             "use this checkpoint: a step, latest, best or a path (default: the latest)");
   flags.add({'r', "retrain"}, to.retrain,
             "with -t: take only the weights, start a new run at step 0", kOptionalBool);
+  flags.add("resume", to.resume,
+            "with -n and -t: resume the newest run of that name in --logs, if there is one",
+            kOptionalBool);
   flags.add(
       {'l', "log_level"}, [&to](const std::string& text) { to.log_level = parse_log_level(text); },
       "debug, info (default), warn or critical");

@@ -26,6 +26,7 @@ struct Arguments {
   std::optional<std::string> project;     ///< -p
   std::optional<std::string> checkpoint;  ///< -c
   bool retrain = false;                   ///< -r
+  bool resume = false;                    ///< --resume
   std::string logs = "logs";              ///< --logs
   LogLevel log_level = LogLevel::kInfo;   ///< -l
   bool debug = false;                     ///< -d

@@ -181,7 +181,8 @@ std::string as_elsewhere(const std::string& word, const std::string& rest) {
   if (word == "train" || word == "fit" || word == "run") {
     return fmt::format("; -t trains: stepop {} -t", rest.empty() ? "-b base.yaml" : rest);
   }
-  if (word == "resume" || word == "continue") return "; stepop -p logs/RUN -t resumes a run";
+  if (word == "resume" || word == "continue")
+    return "; stepop -p logs/RUN -t resumes a run, --resume the newest of a name";
   if (word == "test" || word == "validate" || word == "evaluate") {
     return "; stepop -p logs/RUN evaluates a run";
   }

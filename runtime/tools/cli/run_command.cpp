@@ -131,7 +131,8 @@ void note_failure(const World& world, const RunDirectory& directory, const std::
 
 int run_command(const Arguments& given) {
   const auto begin = std::chrono::steady_clock::now();
-  ProcessSettings settings = with_process_settings(given);
+  // Each process looks before it meets the others, and so before rank 0 begins a run.
+  ProcessSettings settings = with_process_settings(given.resume ? with_newest_run(given) : given);
   const Arguments& arguments = settings.arguments;
   if (arguments.processes && !environment_variable("STEPOP_PROCESSES")) {
     return run_processes(arguments);

@@ -52,6 +52,30 @@ RunSource find_source(const Arguments& arguments) {
   return source;
 }
 
+Arguments with_newest_run(const Arguments& given) {
+  if (!given.name || !given.train || given.project || given.retrain || given.debug) {
+    throw UsageError(
+        "--resume: resumes the newest run of a name, or begins it: -n NAME -b CONFIG -t --resume; "
+        "without -p, -r and -d");
+  }
+  std::string newest;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(given.logs, failed)) {
+    const std::string folder = entry.path().filename().string();
+    const std::string time = time_in(folder);
+    // The folders' names begin with their times.
+    if (time.empty() || folder != time + "_" + *given.name || folder <= newest) continue;
+    if (fs::is_directory(entry.path() / "configs", failed)) newest = folder;
+  }
+  if (newest.empty()) return given;
+  Arguments arguments = given;
+  arguments.project = (fs::path(given.logs) / newest).string();
+  arguments.name.reset();
+  arguments.base.clear();
+  arguments.logs = Arguments().logs;
+  return arguments;
+}
+
 UserCode load_code(const Config& config, const std::string& run, Optimization optimization) {
   const auto say = [](const std::string& text) {
     fmt::print(stderr, "{}{}", text, text.ends_with('\n') ? "" : "\n");

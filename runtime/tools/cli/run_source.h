@@ -31,6 +31,10 @@ struct RunSource {
 /// UsageError for a folder that is no run.
 RunSource find_source(const Arguments& arguments);
 
+/// `--resume`: with the newest run of the name `-n` in `--logs` as `-p`, when there is one; its own
+/// config takes the place of `-b`. Throws UsageError for other flags that do not fit.
+Arguments with_newest_run(const Arguments& arguments);
+
 /// A config, and the user code that it names.
 struct RunConfig {
   Config config;

@@ -245,8 +245,10 @@ TEST_CASE("what other programs take is answered with what does it here") {
   CHECK(refusal({"train", "-b", "x.yaml"}) ==
         "no command \"train\"; -t trains: stepop -b x.yaml -t;" + end);
   CHECK(refusal({"fit"}) == "no command \"fit\"; -t trains: stepop -b base.yaml -t;" + end);
-  CHECK(refusal({"resume", "logs/a"}) ==
-        "no command \"resume\"; stepop -p logs/RUN -t resumes a run;" + end);
+  CHECK(
+      refusal({"resume", "logs/a"}) ==
+      "no command \"resume\"; stepop -p logs/RUN -t resumes a run, --resume the newest of a name;" +
+          end);
   CHECK(refusal({"test", "logs/a"}) ==
         "no command \"test\"; stepop -p logs/RUN evaluates a run;" + end);
   CHECK(refusal({"init", "x"}) == "no command \"init\"; did you mean new?" + end);
