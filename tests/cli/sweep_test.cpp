@@ -203,6 +203,24 @@ TEST_CASE("a signal lets the runs save, says how to go on, and is the status") {
   CHECK(json["runs"][1]["error"] == "");
 }
 
+TEST_CASE("each run of a sweep sees one GPU, and a launcher's words come before its command") {
+  const ScratchFolder folder;
+  write_sweep(folder,
+              "grid: {seed: [0, 1, 2, 3], hooks: [{seen: {class: RunCommand, command: \"echo "
+              "$CUDA_VISIBLE_DEVICES $MARK $OMP_NUM_THREADS >> seen; sleep 1\"}}]}\n");
+  folder.write("launcher", "#!/bin/bash\nexport MARK=launched\nexec \"$@\"\n");
+  fs::permissions(folder.path("launcher"), fs::perms::owner_all);
+  const CommandResult result = sweep(folder, "--gpus 5,GPU-7 --launch './launcher' | cat");
+  CAPTURE(result.out);
+  CHECK(result.err == "");
+  CHECK(result.out.find(" 2 at a time\n") != std::string::npos);
+  const std::vector<std::string> seen = lines_of(read_bytes(folder.path("seen")));
+  CHECK(std::ranges::count(seen, "5 launched 1") == 2);
+  CHECK(std::ranges::count(seen, "GPU-7 launched 1") == 2);
+  CHECK(sweep(folder, "--gpus 0,,1").err ==
+        "stepop: --gpus 0,,1: expected numbers of GPUs, such as 0,1,2,3\n");
+}
+
 TEST_CASE("mistakes are found before anything runs, and leave nothing behind") {
   const ScratchFolder folder;
   const auto error = [&](const std::string& text) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -156,14 +157,22 @@ std::optional<ChildResult> OutputOfChild::result(int milliseconds) {
                      WIFSIGNALED(status) ? WTERMSIG(status) : 0, "", streams_->err.text()};
 }
 
-std::unique_ptr<Child> start_self(std::vector<std::string> words, const std::string& output) {
+std::unique_ptr<Child> start_self(std::vector<std::string> words, const std::string& output,
+                                  std::vector<std::string> environment,
+                                  const std::string& launcher) {
   const OpenFile out =
       open_file(output, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, "write " + output);
+  const bool is_direct = launcher.empty();
+  if (!is_direct) {
+    words.front() = std::filesystem::read_symlink("/proc/self/exe").string();
+    words.insert(words.begin(), {"sh", "-c", "exec " + launcher + " \"$@\"", "sh"});
+  }
   return std::make_unique<Child>(spawn({.words = std::move(words),
-                                        .is_this_program = true,
+                                        .is_this_program = is_direct,
+                                        .environment = std::move(environment),
                                         .out = out.number(),
                                         .err = out.number(),
-                                        .signal_when_we_die = SIGTERM}),
+                                        .signal_when_we_die = is_direct ? SIGTERM : 0}),
                                  Child::Ends::kGroupPolitely);
 }
 

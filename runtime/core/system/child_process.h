@@ -61,7 +61,13 @@ class OutputOfChild {
 /// not wait. Its output is appended to the file `output`. The new process gets an empty standard
 /// input, its own process group, and a SIGTERM when this process dies, for whatever reason. Called
 /// in the main thread. Throws Error when the process cannot be started.
-std::unique_ptr<Child> start_self(std::vector<std::string> words, const std::string& output);
+///
+/// The process also gets the variables `environment`, `NAME=value` each. `launcher`, words of a
+/// shell such as `srun --ntasks 1`, comes before the program; the launcher then has to pass signals
+/// on, and the new process may outlive this one.
+std::unique_ptr<Child> start_self(std::vector<std::string> words, const std::string& output,
+                                  std::vector<std::string> environment = {},
+                                  const std::string& launcher = "");
 
 /// Starts a program (a path, or a name on the PATH) that runs next to this one and may outlive it,
 /// and does not wait. Its output is appended to the file `output`. The program gets an empty

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -35,12 +36,18 @@ namespace {
 
 struct SweepFlags {
   std::optional<std::string> jobs;
+  std::optional<std::string> gpus;
+  std::optional<std::string> launch;
   bool table = false;
   bool json = false;
   bool csv = false;
 
   void add_to(Flags& flags) {
     flags.add("jobs", jobs, "how many runs at a time (default: the file's, else 1)");
+    flags.add("gpus", gpus,
+              "numbers of GPUs, 0,1,2,3: each run sees one of them; so many runs at a time");
+    flags.add("launch", launch,
+              "words before each run's command, such as \"srun --ntasks 1 --exact\"");
     flags.add("table", table, "only print the table of what there is; starts nothing");
     flags.add("json", json, "the table and all runs as JSON; progress goes to standard error");
     flags.add("csv", csv, "the table as CSV; progress goes to standard error");
@@ -63,6 +70,21 @@ int64_t read_jobs(const SweepFlags& own, const SweepPlan& plan) {
   if (jobs >= 1 && jobs <= kMostSweepJobs) return jobs;
   throw UsageError(
       fmt::format("--jobs {}: expected a number from 1 to {}", *own.jobs, kMostSweepJobs));
+}
+
+/// The GPUs of `--gpus`, as CUDA_VISIBLE_DEVICES takes them: numbers or UUIDs.
+std::vector<std::string> read_gpus(const SweepFlags& own) {
+  std::vector<std::string> gpus;
+  if (!own.gpus) return gpus;
+  std::istringstream text(*own.gpus + ",");
+  for (std::string gpu; std::getline(text, gpu, ',');) {
+    if (gpu.empty()) {
+      throw UsageError(
+          fmt::format("--gpus {}: expected numbers of GPUs, such as 0,1,2,3", *own.gpus));
+    }
+    gpus.push_back(gpu);
+  }
+  return gpus;
 }
 
 /// The whole config of each point, as the point's run would save it.
@@ -116,6 +138,8 @@ std::string command_again(const Arguments& arguments, const SweepFlags& own) {
       fmt::format("{} sweep {}", program_name(), shell_word(arguments.operands.front()));
   if (arguments.logs != "logs") text += " --logs " + shell_word(arguments.logs);
   if (own.jobs) text += " --jobs " + *own.jobs;
+  if (own.gpus) text += " --gpus " + shell_word(*own.gpus);
+  if (own.launch) text += " --launch " + shell_word(*own.launch);
   return text;
 }
 
@@ -187,6 +211,9 @@ int run_plan(const Arguments& arguments, const SweepFlags& own, SweepSource& sou
   if (auto now = SweepPlan::read(plan.folder())) plan = std::move(*now);
   SweepOptions options;
   options.jobs = own.jobs || !source.file ? read_jobs(own, plan) : source.file->jobs;
+  options.gpus = read_gpus(own);
+  if (own.gpus && !own.jobs) options.jobs = static_cast<int64_t>(options.gpus.size());
+  options.launcher = own.launch.value_or("");
   options.say = [&](const std::string& text) { say_line(out, text); };
   if (arguments.allow_unknown) options.more_words.emplace_back("--allow-unknown");
   if (arguments.current_code) options.more_words.emplace_back("--current-code");
@@ -230,7 +257,7 @@ STEPOP_REGISTER_COMMAND(
     sweep_command, SweepFlags,
     {.name = "sweep",
      .group = CommandGroup::kManyRuns,
-     .operands = "sweep.yaml [--jobs N] [--table] [--json | --csv]",
+     .operands = "sweep.yaml [--jobs N] [--gpus 0,1] [--launch WORDS] [--table] [--json | --csv]",
      .fewest = 1,
      .most = 1,
      .about = "train with many values of a config, resume that after a stop, and show the best",

@@ -78,6 +78,7 @@ std::string text_after(const std::string& path, int64_t position) {
 /// The process of a run.
 struct Job {
   PlannedRun run;
+  std::string gpu = {};  ///< Empty for all.
   std::unique_ptr<Child> child = nullptr;
   int64_t output_before = 0;  ///< The bytes of output from earlier processes.
   Clock::time_point begin = Clock::now();
@@ -96,7 +97,7 @@ RunEnd end_of(const SweepPlan& plan, const Job& job) {
 /// The running processes. If an exception ends the sweep, they save before they end.
 class Jobs {
  public:
-  explicit Jobs(size_t most) : most_(most) {}
+  explicit Jobs(const SweepOptions& options) : options_(options) {}
   ~Jobs() {
     ask_to_end(SIGTERM);
     while (!jobs_.empty()) take_ended([](const Job&) {});
@@ -106,14 +107,16 @@ class Jobs {
 
   bool empty() const { return jobs_.empty(); }
   size_t size() const { return jobs_.size(); }
-  bool has_room() const { return jobs_.size() < most_; }
+  bool has_room() const { return jobs_.size() < static_cast<size_t>(options_.jobs); }
 
   void start(const SweepPlan& plan, const PlannedRun& run, std::vector<std::string> words) {
     const std::string output = plan.output_file(run);
     make_folders(fs::path(output).parent_path().string());
     words.insert(words.begin(), program_name());
-    Job job{.run = run, .output_before = size_of(output)};
-    job.child = start_self(std::move(words), output);
+    Job job{.run = run, .gpu = idle_gpu(), .output_before = size_of(output)};
+    std::vector<std::string> environment;
+    if (!job.gpu.empty()) environment.push_back("CUDA_VISIBLE_DEVICES=" + job.gpu);
+    job.child = start_self(std::move(words), output, std::move(environment), options_.launcher);
     jobs_.push_back(std::move(job));
   }
 
@@ -139,14 +142,23 @@ class Jobs {
   }
 
  private:
-  size_t most_;
+  /// The GPU with the fewest runs; empty when runs see all GPUs.
+  std::string idle_gpu() const {
+    const auto runs_on = [&](const std::string& gpu) {
+      return std::ranges::count(jobs_, gpu, &Job::gpu);
+    };
+    const auto idle = std::ranges::min_element(options_.gpus, {}, runs_on);
+    return idle == options_.gpus.end() ? "" : *idle;
+  }
+
+  const SweepOptions& options_;
   std::vector<Job> jobs_;
 };
 
 class Sweep {
  public:
   Sweep(const SweepPlan& plan, const SweepOptions& options)
-      : plan_(plan), options_(options), jobs_(static_cast<size_t>(options.jobs)) {}
+      : plan_(plan), options_(options), jobs_(options) {}
 
   SweepOutcome run() {
     const std::vector<std::string> folders = plan_.run_folders();
@@ -214,8 +226,10 @@ class Sweep {
     if (folder.empty()) {
       words = {"-n",     plan_.run_name(run), "-b", plan_.config_file(run), "-t",
                "--logs", plan_.folder()};
-      const auto share = share_of_machine(plan_.config_file(run), options_.jobs);
-      words.insert(words.end(), share.begin(), share.end());
+      if (options_.launcher.empty()) {  // a launcher gives its own share of some machine
+        const auto share = share_of_machine(plan_.config_file(run), options_.jobs);
+        words.insert(words.end(), share.begin(), share.end());
+      }
     } else {
       words = {"-p", folder, "-t"};
     }
@@ -314,7 +328,7 @@ std::string without_places(std::string text, const std::string& config_file) {
 
 void check_runs(const SweepPlan& plan, const std::vector<size_t>& places,
                 const SweepOptions& options, const std::string& where) {
-  Jobs jobs(static_cast<size_t>(options.jobs));
+  Jobs jobs(options);
   std::string error;
   const auto finish = [&](const Job& job) {
     const RunEnd end = end_of(plan, job);

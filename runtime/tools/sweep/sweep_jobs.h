@@ -11,8 +11,10 @@ namespace stepop {
 
 /// Options for the starts of a sweep's runs.
 struct SweepOptions {
-  int64_t jobs = 1;                                  ///< The number of simultaneous processes.
-  std::vector<std::string> more_words = {};          ///< For each start, such as `--current-code`.
+  int64_t jobs = 1;                          ///< The number of simultaneous processes.
+  std::vector<std::string> more_words = {};  ///< For each start, such as `--current-code`.
+  std::vector<std::string> gpus = {};  ///< Of which each run gets one; empty: all runs see all.
+  std::string launcher = {};           ///< Words of a shell before each run's command.
   std::function<void(const std::string&)> say = {};  ///< Receives lines for the user.
 };
 
