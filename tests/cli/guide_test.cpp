@@ -84,22 +84,29 @@ TEST_CASE("words of different lengths are padded, trained on, and come out with 
   CHECK(lengths == "5 5 5 5 6 6\n");
 }
 
-TEST_CASE("the page of the functions over sound has a dataset that reads .wav files") {
-  const std::string source = read_bytes(kSources + "tones.cpp");
-  CHECK(read_bytes(STEPOP_SOURCE_DIR "/iterators/audio/README.md").find(source) !=
-        std::string::npos);
+TEST_CASE("the page of the functions over sound has a network that learns the classes of files") {
+  const std::string page = read_bytes(STEPOP_SOURCE_DIR "/iterators/audio/README.md");
   const ScratchFolder folder;
-  folder.write("tones.cpp", source);
-  folder.write("a.yaml", "code: [tones.cpp]\ndatasets: {train: {class: Tones, path: sounds}}\n");
+  for (const char* name : {"tones.cpp", "tones.yaml"}) {
+    const std::string source = read_bytes(kSources + name);
+    CHECK(page.find(source) != std::string::npos);
+    folder.write(name, source);
+  }
   run_python(
-      "import sys, wave\n"
-      "w = wave.open(sys.argv[1], 'wb')\n"
-      "w.setnchannels(1), w.setsampwidth(2), w.setframerate(16000)\n"
-      "w.writeframes(bytes(2 * 8000))\n",
-      {folder.write("sounds/a.wav", "")});
-  const auto shown = run_with_cache(folder, "stepop data -b a.yaml");
-  CHECK_MESSAGE(shown.exit_code == 0, shown.err);
-  CHECK(shown.out.find("[80, 32]") != std::string::npos);
+      "import math, os, struct, sys, wave\n"
+      "for name, hertz in ('high', 2000), ('low', 300):\n"
+      "    os.makedirs(f'{sys.argv[1]}/sounds/{name}')\n"
+      "    for i in range(4):\n"
+      "        with wave.open(f'{sys.argv[1]}/sounds/{name}/{i}.wav', 'wb') as w:\n"
+      "            w.setnchannels(1), w.setsampwidth(2), w.setframerate(22050)\n"
+      "            w.writeframes(b''.join(struct.pack('<h', int(9000 * math.sin(\n"
+      "                (hertz + 100 * i) * 2 * math.pi * t / 22050))) for t in range(30000)))\n",
+      {folder.path()});
+  const auto trained = run_with_cache(folder, "stepop -n first -b tones.yaml -t");
+  CHECK_MESSAGE(trained.exit_code == 0, trained.err);
+  const size_t last = trained.out.rfind("accuracy ");
+  REQUIRE(last != std::string::npos);
+  CHECK_MESSAGE(trained.out.substr(last).starts_with("accuracy 1"), trained.out);
 }
 
 TEST_CASE("the page for people from NectarGAN has a trainer that runs") {

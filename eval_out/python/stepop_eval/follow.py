@@ -20,6 +20,7 @@ from .errors import EvalError, PathLike
 
 IMAGES = (".png", ".jpg", ".jpeg")
 VIDEOS = (".gif", ".mp4", ".webm")
+SOUNDS = (".wav",)
 TEXTS = (".txt",)
 
 # Folders of train/ that hold no logs.
@@ -265,7 +266,7 @@ class _Files:
                 continue
             stem, ending = os.path.splitext(entry.name)
             parts = re.fullmatch(r"(.+)_([0-9]+)", stem, re.S)
-            if parts is None or ending not in IMAGES + VIDEOS + TEXTS or entry.path in self._seen:
+            if parts is None or ending not in IMAGES + VIDEOS + SOUNDS + TEXTS or entry.path in self._seen:
                 continue
             if not entry.is_file(follow_symlinks=False):
                 continue

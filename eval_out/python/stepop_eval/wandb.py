@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Dict, Optional, Sequence
 
 from .bridge import Backend, Memory, main
-from .follow import IMAGES, VIDEOS, Row
+from .follow import IMAGES, SOUNDS, VIDEOS, Row
 
 # How a run that ended so is shown: 0 as finished, others as failed or crashed.
 EXIT_CODES = {"done": 0, "stopped": 0, "failed": 1, "killed": 255}
@@ -134,6 +134,8 @@ class WandB(Backend):
                 return self._wandb.Image(str(path))
             if path.suffix in VIDEOS:
                 return self._wandb.Video(str(path), format=path.suffix[1:])
+            if path.suffix in SOUNDS:
+                return self._wandb.Audio(str(path))
             if path.suffix == ".txt":
                 text = path.read_text(encoding="utf-8", errors="replace")
                 return self._wandb.Html(f"<pre>{html.escape(text)}</pre>", inject=False)

@@ -6,6 +6,7 @@ import sys
 import time
 import types
 import unittest
+import wave
 from unittest import mock
 
 from PIL import Image
@@ -221,6 +222,11 @@ class WandBTest(unittest.TestCase):
         clip = path / "train" / "train" / "log_op" / "clip_0000046.gif"
         frames = [Image.new("L", (8, 8), shade) for shade in (0, 99)]
         frames[0].save(clip, save_all=True, append_images=frames[1:])
+        voice = path / "train" / "train" / "log_op" / "voice" / "0_0000046.wav"
+        voice.parent.mkdir()
+        with wave.open(str(voice), "wb") as sound:
+            sound.setnchannels(1), sound.setsampwidth(2), sound.setframerate(8000)
+            sound.writeframes(bytes(range(64)))
         (path / "code" / "2026-11-21T10-00-00").mkdir(parents=True)
         (path / "code" / "2026-11-21T10-00-00" / "mine.cpp").write_text("// mine")
         folder, stored = self.send(
@@ -247,6 +253,9 @@ class WandBTest(unittest.TestCase):
         self.assertGreater(count, 3)
         video = stored.media[46]["train/log_op/clip"]
         self.assertEqual((folder / "files" / video["path"]).read_bytes(), clip.read_bytes())
+        sound = stored.media[46]["train/log_op/voice/0"]
+        self.assertEqual(sound["_type"], "audio-file")
+        self.assertEqual((folder / "files" / sound["path"]).read_bytes(), voice.read_bytes())
         note = stored.media[46]["train/log_op/note"]
         self.assertIn("a &lt; b", (folder / "files" / note["path"]).read_text())
         for name in (

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <string>
 
-#include "iterators/audio/resample.h"
 #include "iterators/extensible/host_values.h"
 #include "iterators/extensible/injector.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/data/datasets/resample.h"
 
 namespace stepop::extensible {
 namespace {

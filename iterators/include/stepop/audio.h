@@ -3,4 +3,4 @@
 // Mel spectrograms, and resampling of audio.
 
 #include "iterators/audio/mel.h"
-#include "iterators/audio/resample.h"
+#include "runtime/data/datasets/resample.h"

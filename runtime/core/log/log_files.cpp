@@ -69,6 +69,22 @@ void check_video(const Video& video, const std::string& name) {
                           kMostFramesPerSecond, rate));
 }
 
+void check_audio(const Audio& audio, const std::string& name) {
+  constexpr int64_t kMostNumbers = 500'000'000;
+  constexpr int64_t kMostRate = 1'000'000;
+  const at::Tensor& samples = audio.samples;
+  const bool fits = samples.defined() && samples.is_floating_point() && samples.numel() > 0 &&
+                    samples.numel() <= kMostNumbers && (samples.dim() == 2 || samples.dim() == 3);
+  if (!fits) {
+    throw Error(fmt::format("{}: expected a batch of sounds, floats [B, T] or [B, C, T], found {}",
+                            name,
+                            samples.defined() ? describe_tensor(samples) : "an undefined tensor"));
+  }
+  if (audio.rate >= 1 && audio.rate <= kMostRate) return;
+  throw Error(fmt::format("{}: expected a rate of 1 to {} samples a second, found {}", name,
+                          kMostRate, audio.rate));
+}
+
 void add_files(UnfinishedLog& log, const std::string& prefix, const Logs& logs,
                const ImageEncoding& encoding) {
   const auto name_of = [&](const char* what, const std::string& key) {
@@ -88,6 +104,12 @@ void add_files(UnfinishedLog& log, const std::string& prefix, const Logs& logs,
     const std::string name = name_of("the video", key);
     check_video(video, key);
     log.videos.set(name, {host_copy(video.frames), video.frames_per_second});
+  }
+  for (const auto& [key, audio] : logs.audio) {
+    const std::string name = name_of("the sound", key);
+    check_audio(audio, key);
+    const at::Tensor first = audio.samples.slice(0, 0, kMostLoggedSounds);
+    log.audio.set(name, {host_copy(first.dim() == 2 ? first.unsqueeze(1) : first), audio.rate});
   }
   for (const auto& [key, text] : logs.texts) log.record.texts.set(name_of("the text", key), text);
   for (const auto& [key, numbers] : logs.histograms) {
@@ -119,6 +141,13 @@ void make_pictures(UnfinishedLog& log) {
     log.record.images.set(name, encode_animated_png(frames, video.frames_per_second));
   }
   log.videos.clear();
+  for (const auto& [name, audio] : log.audio) {
+    for (int64_t i = 0; i < audio.samples.size(0); ++i) {
+      log.record.sounds.set(fmt::format("{}/{}", name, i),
+                            encode_wav(audio.samples[i], audio.rate));
+    }
+  }
+  log.audio.clear();
   for (const auto& [name, curve] : log.record.curves) {
     log.record.images.set(name, curve_picture(curve));
   }
@@ -127,6 +156,9 @@ void make_pictures(UnfinishedLog& log) {
 void write_log_files(const std::string& folder, int64_t step, const LogRecord& record) {
   for (const auto& [name, bytes] : record.images) {
     write_log_file(folder, picture_file(name, step, bytes), bytes);
+  }
+  for (const auto& [name, sound] : record.sounds) {
+    write_log_file(folder, name_with_step(name, step) + ".wav", sound.bytes);
   }
   for (const auto& [name, text] : record.texts) {
     write_log_file(folder, name_with_step(name, step) + ".txt", text);

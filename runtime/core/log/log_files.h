@@ -24,28 +24,33 @@ struct UnfinishedLog {
   LogRecord record = {};
   OrderedMap<Images> images = {};  ///< By the names of their pictures in `record`
   OrderedMap<Video> videos = {};   ///< the same, with frames on the CPU.
+  OrderedMap<Audio> audio = {};    ///< Samples [B, C, T] on the CPU, by the beginnings of names.
 
   bool has_files() const {
-    return !images.empty() || !videos.empty() || !record.images.empty() || !record.texts.empty() ||
-           !record.histograms.empty() || !record.curves.empty();
+    return !images.empty() || !videos.empty() || !audio.empty() || !record.images.empty() ||
+           !record.texts.empty() || !record.histograms.empty() || !record.curves.empty();
   }
 };
 
 /// Throws Error, with the name, for a shape or a rate that `Video` does not allow.
 void check_video(const Video& video, const std::string& name);
 
-/// Adds the parts of `logs` that become files (images, videos, texts, histograms, curves) to a log,
+/// Throws Error, with the name, for a shape or a rate that `Audio` does not allow.
+void check_audio(const Audio& audio, const std::string& name);
+
+/// Adds the parts of `logs` that become files (all but scalars) to a log,
 /// with names that begin with `prefix` and a slash. Throws Error, with the key, for a name that
 /// cannot be a file, and for a bad image or curve.
 void add_files(UnfinishedLog& log, const std::string& prefix, const Logs& logs,
                const ImageEncoding& encoding = {});
 
-/// Makes the pictures of images, videos and curves, and puts them into the log's record. Does not
+/// Makes the pictures and the sounds, and puts them into the log's record. Does not
 /// access the training, so another thread may call it.
 void make_pictures(UnfinishedLog& log);
 
-/// Writes each image and text to a file, `<folder>/<name>_<step>.png` or `.txt`, whole or not at
-/// all: `train/train/log_op/input_0000100.png`. Histograms and curves become a picture and a table,
+/// Writes each image, sound and text to a file, `<folder>/<name>_<step>.png`, `.wav` or `.txt`,
+/// whole or not at all: `train/train/log_op/input_0000100.png`. Histograms and curves become a
+/// picture and a table,
 /// `.csv`. `folder` must exist.
 void write_log_files(const std::string& folder, int64_t step, const LogRecord& record);
 

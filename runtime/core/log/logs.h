@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <type_traits>
 #include <variant>
@@ -38,14 +39,23 @@ struct Video {
   double frames_per_second = 8;  ///< Above 0, up to 1000.
 };
 
-/// The result of `log_op`. A slash in a name makes a folder. Images, videos, histograms and curves
-/// are pictures, and each picture must have a different name.
+/// A batch of sounds, of which the first kMostLoggedSounds are kept.
+struct Audio {
+  at::Tensor samples;  ///< [B, T] or [B, C, T] in [-1, 1].
+  int64_t rate = 0;    ///< Samples a second.
+};
+inline constexpr int64_t kMostLoggedSounds = 4;
+
+/// The result of `log_op`. A slash in a name makes a folder. Images, videos, audio, histograms and
+/// curves must all have different names.
 struct Logs {
   Scalars scalars = {};
   /// Batches of images [B, C, H, W] in [-1, 1], each shown as one grid, see image_grid.
   OrderedMap<at::Tensor> images = {};
   /// Batches of videos, each shown as one moving grid: an animated PNG.
   OrderedMap<Video> videos = {};
+  /// Batches of sounds: .wav files of 16 bits, `<name>/0` to `<name>/3`.
+  OrderedMap<Audio> audio = {};
   /// UTF-8, such as the output of a language model; shown above the progress bar and kept as files.
   OrderedMap<std::string> texts = {};
   /// Real tensors of any shape; the histogram counts their elements.

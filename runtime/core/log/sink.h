@@ -6,6 +6,7 @@
 
 #include "runtime/core/base/ordered_map.h"
 #include "runtime/core/config/registry.h"
+#include "runtime/core/formats/wav_file.h"
 #include "runtime/core/log/logged_graph.h"
 #include "runtime/core/pictures/curve.h"
 #include "runtime/core/pictures/histogram.h"
@@ -24,6 +25,7 @@ struct LogEvent {
 struct LogRecord {
   OrderedMap<double> scalars = {};
   OrderedMap<std::string> images = {};  ///< The bytes of PNG or JPEG files, grey or RGB.
+  OrderedMap<WavFile> sounds = {};
   OrderedMap<std::string> texts = {};
   OrderedMap<Histogram> histograms = {};
   OrderedMap<Curve> curves = {};  ///< Their pictures are in `images`, with the same names.

@@ -78,6 +78,14 @@ std::string image(std::string_view name, std::string_view bytes) {
                                           number_field(3, head->channels) + bytes_field(4, bytes)));
 }
 
+/// Summary.Audio.
+std::string sound(std::string_view name, const WavFile& wav) {
+  return summary_value(
+      name, bytes_field(6, float_field(1, static_cast<float>(wav.rate)) +
+                               number_field(2, wav.channels) + number_field(3, wav.samples) +
+                               bytes_field(4, wav.bytes) + bytes_field(5, "audio/wav")));
+}
+
 /// A tensor of one string for the plugin "text", which reads it as Markdown: indented text is shown
 /// unchanged.
 std::string text(std::string_view name, std::string_view content) {
@@ -178,6 +186,7 @@ void TensorBoard::write(const LogEvent& event, const LogRecord& record) {
   std::string values;
   for (const auto& [name, value] : record.scalars) values += scalar(name, value);
   for (const auto& [name, bytes] : record.images) values += image(name, bytes);
+  for (const auto& [name, wav] : record.sounds) values += sound(name, wav);
   for (const auto& [name, content] : record.texts) values += text(name, content);
   for (const auto& [name, numbers] : record.histograms) values += histogram(name, numbers);
   if (!values.empty()) file_->append(tf_record(summary(event.step, values)));
@@ -185,8 +194,9 @@ void TensorBoard::write(const LogEvent& event, const LogRecord& record) {
 
 }  // namespace stepop
 
-STEPOP_REGISTER_INTEGRATION(tensorboard, stepop::TensorBoard,
-                            {"Numbers, pictures, texts and the config for TensorBoard, in the "
-                             "run's train/tensorboard/.",
-                             {{"active", "false", "whether event files are written"},
-                              {"graph", "true", "with what the networks compute"}}});
+STEPOP_REGISTER_INTEGRATION(
+    tensorboard, stepop::TensorBoard,
+    {"Numbers, pictures, sounds, texts and the config for TensorBoard, in the "
+     "run's train/tensorboard/.",
+     {{"active", "false", "whether event files are written"},
+      {"graph", "true", "with what the networks compute"}}});

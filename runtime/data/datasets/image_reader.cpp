@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <filesystem>
-
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/core/pictures/resize.h"
+#include "runtime/data/datasets/class_files.h"
 
 namespace stepop {
 namespace {
@@ -15,29 +13,10 @@ namespace {
 constexpr int64_t kMostLength = 1 << 16;
 constexpr auto kMostArea = static_cast<int64_t>(kMostPixels);
 
-namespace fs = std::filesystem;
-
-bool has_ending_of_image(const fs::path& path) {
-  std::string extension = path.extension().string();
-  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
-}
-
 }  // namespace
 
 std::vector<std::string> list_images(const std::string& folder, const std::string& below) {
-  std::vector<std::string> files;
-  fs::recursive_directory_iterator entries(fs::path(folder) / below,
-                                           fs::directory_options::follow_directory_symlink);
-  for (auto it = fs::begin(entries); it != fs::end(entries); ++it) {
-    if (it->path().filename().string().starts_with(".")) {
-      it.disable_recursion_pending();
-    } else if (has_ending_of_image(it->path()) && it->is_regular_file()) {
-      files.push_back(it->path().lexically_relative(folder).string());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
+  return list_files(folder, below, kImageEndings);
 }
 
 ImageReader::ImageReader(const Config& params)

@@ -11,6 +11,8 @@
 
 namespace stepop {
 
+inline const std::vector<std::string_view> kImageEndings = {".png", ".jpg", ".jpeg"};
+
 /// The PNG and JPEG files at any depth below `folder`/`below`, by their extension, relative to
 /// `folder` and sorted. Hidden files and folders are left out. Throws std::filesystem's error for a
 /// folder that cannot be listed.

@@ -13,7 +13,7 @@ namespace {
 /// The structs that user code writes in braces; the test of this file checks their order.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOrders = {
     {{"StepOps", ".train_op, .log_op, .eval_op, .train_ops, .log_ops, .eval_ops"},
-     {"Logs", ".scalars, .images, .videos, .texts, .histograms, .curves"},
+     {"Logs", ".scalars, .images, .videos, .audio, .texts, .histograms, .curves"},
      {"EvalOutputs", ".outputs, .labels"},
      {"Example", ".tensors, .texts"}}};
 

@@ -39,7 +39,7 @@ std::vector<FrameSeries> values_of(const SeriesByTitle& all) {
   return series;
 }
 
-/// Finds pictures and texts from log ops.
+/// Finds pictures, sounds and texts from log ops.
 void find_logged(const std::string& run, SeriesByTitle& pictures, SeriesByTitle& texts) {
   std::error_code failed;
   const fs::path train = run + "/train";
@@ -49,7 +49,7 @@ void find_logged(const std::string& run, SeriesByTitle& pictures, SeriesByTitle&
     if (is_other || !split.is_directory(failed)) continue;
     for (const fs::path& file : files_below(split.path())) {
       const std::string ending = file.extension().string();
-      const bool is_picture = is_image_ending(ending);
+      const bool is_picture = is_image_ending(ending) || ending == ".wav";
       if (!is_picture && ending != ".txt") continue;
       const auto parsed = parse_name_with_step(
           (file.parent_path() / file.stem()).lexically_relative(train).string());
@@ -107,7 +107,7 @@ RunFrames find_frames(const std::string& run) {
           (file.parent_path() / file.stem()).lexically_relative(evaluation.folder).string();
       const auto parsed = parse_name_with_step(title);
       if (parsed && parsed->step == evaluation.step) title = parsed->name;
-      if (is_image_ending(ending)) add(pictures, title, evaluation.step, file);
+      if (is_image_ending(ending) || ending == ".wav") add(pictures, title, evaluation.step, file);
       const bool is_text =
           std::find(kTextEndings.begin(), kTextEndings.end(), ending) != kTextEndings.end();
       if (is_text) add(texts, title + ending, evaluation.step, file);

@@ -17,9 +17,9 @@ struct FrameSeries {
 
 /// A run's pictures and texts.
 struct RunFrames {
-  std::vector<FrameSeries> logged;        ///< `train/<split>/<op>/**_<step>.png` and `.jpg`
+  std::vector<FrameSeries> logged;        ///< `train/<split>/<op>/**_<step>.png`, .jpg, .wav
   std::vector<FrameSeries> logged_texts;  ///< The same as .txt.
-  std::vector<FrameSeries> evaluated;     ///< Pictures that callbacks wrote next to the outputs.
+  std::vector<FrameSeries> evaluated;     ///< The same that callbacks wrote next to the outputs.
   std::vector<FrameSeries> texts;         ///< Text files that callbacks wrote.
 };
 

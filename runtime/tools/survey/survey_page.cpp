@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/core/base/json_text.h"
+#include "runtime/core/formats/wav_file.h"
 #include "runtime/core/pictures/animated_png.h"
 #include "runtime/core/pictures/canvas.h"
 #include "runtime/core/pictures/image_file.h"
@@ -27,6 +28,10 @@ constexpr int64_t kMostPngPixels = 128 * 128;
 /// The number of bytes of a text on a card, and of indices on a page.
 constexpr size_t kCardText = 600;
 constexpr size_t kListedIndices = 1000;
+/// The part of a sound on a page, and the bytes of all sounds of a dataset.
+constexpr int64_t kMostSoundSamples = 200'000;
+constexpr size_t kMostSoundBytes = 8'000'000;
+constexpr int64_t kMostSoundRate = 1'000'000;
 
 bool has_image_channels(int64_t channels) {
   return channels == 1 || channels == 3 || channels == 4;
@@ -67,14 +72,34 @@ std::string encoded(const std::vector<at::Tensor>& frames) {
   return encode_image(picture, {.is_jpeg = is_large});
 }
 
-Json example_json(int64_t index, const Example& example) {
+/// The samples [C, T] of a sound: floats with an int64 `rate` beside them, as the dataset Sound has
+/// them.
+std::optional<WavFile> sound_of(const Example& example, const std::string& key,
+                                const at::Tensor& value) {
+  const std::string rate_key = key.substr(0, key.rfind('/') + 1) + "rate";
+  const at::Tensor* rate = example.tensors.find(rate_key);
+  const bool fits = rate != nullptr && rate->numel() == 1 && rate->scalar_type() == at::kLong &&
+                    value.is_floating_point() && value.dim() == 2 && value.numel() > 0 &&
+                    value.size(0) <= 2;
+  if (!fits) return std::nullopt;
+  const auto per_second = std::clamp<int64_t>(rate->item<int64_t>(), 1, kMostSoundRate);
+  return encode_wav(value.slice(1, 0, kMostSoundSamples), per_second);
+}
+
+/// The first sounds take their bytes from `sound_bytes`; others are not on the page.
+Json example_json(int64_t index, const Example& example, size_t& sound_bytes) {
   Json json;
   json["index"] = index;
   json["pictures"] = Json::array();
   for (const auto& [key, tensor] : example.tensors) {
     const auto frames = frames_of(tensor, kMostFrames);
+    const auto sound = sound_of(example, key, tensor);
+    if (sound && sound->bytes.size() <= sound_bytes) {
+      json["pictures"].push_back({{"key", key}, {"data", base64(sound->bytes)}});
+      sound_bytes -= sound->bytes.size();
+    }
     if (frames.empty()) continue;
-    json["pictures"].push_back({{"key", key}, {"png", base64(encoded(frames))}});
+    json["pictures"].push_back({{"key", key}, {"data", base64(encoded(frames))}});
   }
   json["values"] = Json::array();
   for (const auto& [key, value] : values_of(example, kCardText)) {
@@ -125,8 +150,9 @@ Json survey_json(const TitledSurvey& titled) {
   }
   json["with_nan"] = index_list(survey.with_nan, kListedIndices);
   json["shown"] = Json::array();
+  size_t sound_bytes = kMostSoundBytes;
   for (const auto& [index, example] : survey.shown) {
-    json["shown"].push_back(example_json(index, example));
+    json["shown"].push_back(example_json(index, example, sound_bytes));
   }
   return json;
 }

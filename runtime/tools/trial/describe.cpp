@@ -56,6 +56,9 @@ void ReturnedValues::set(const std::string& op, const Logs& logs) {
   for (const auto& [key, video] : logs.videos) {
     rows.push_back({op, key, "video", describe_tensor(video.frames)});
   }
+  for (const auto& [key, audio] : logs.audio) {
+    rows.push_back({op, key, "audio", describe_tensor(audio.samples)});
+  }
   for (const auto& [key, text] : logs.texts) {
     rows.push_back({op, key, "text", fmt::format("{} bytes", text.size())});
   }

@@ -35,7 +35,7 @@ std::vector<fs::path> later_checkpoints(const RunDirectory& directory, int64_t s
   return files;
 }
 
-/// The pictures, texts and tables below `folder` that belong to a step after `step`.
+/// The pictures, sounds, texts and tables below `folder` that belong to a step after `step`.
 std::vector<fs::path> later_log_files(const fs::path& folder, int64_t step) {
   std::vector<fs::path> files;
   std::error_code failed;
@@ -44,7 +44,7 @@ std::vector<fs::path> later_log_files(const fs::path& folder, int64_t step) {
     const fs::path& path = entry->path();
     if (entry->is_symlink() || !entry->is_regular_file()) continue;
     const std::string kind = path.extension().string();
-    if (!is_image_ending(kind) && kind != ".txt" && kind != ".csv") continue;
+    if (!is_image_ending(kind) && kind != ".wav" && kind != ".txt" && kind != ".csv") continue;
     const auto parsed = parse_name_with_step(path.stem().string());
     if (parsed && parsed->step > step) files.push_back(path);
   }

@@ -126,8 +126,8 @@ void check_pictures(const Logs& logs, const std::string& name) {
   const auto check_name = [&](const char* what, const std::string& key) {
     check_file_name(what, key);
     if (names.insert(key).second) return;
-    throw Error(fmt::format("{}/{}: two of images, videos, histograms and curves have this name",
-                            name, key));
+    throw Error(fmt::format(
+        "{}/{}: two of images, videos, audio, histograms and curves have this name", name, key));
   };
   for (const auto& [key, image] : logs.images) {
     check_name("the image", key);
@@ -143,6 +143,10 @@ void check_pictures(const Logs& logs, const std::string& name) {
   for (const auto& [key, video] : logs.videos) {
     check_name("the video", key);
     check_video(video, fmt::format("{}/{}", name, key));
+  }
+  for (const auto& [key, audio] : logs.audio) {
+    check_name("the sound", key);
+    check_audio(audio, fmt::format("{}/{}", name, key));
   }
   for (const auto& [key, numbers] : logs.histograms) {
     check_name("the histogram", key);

@@ -52,7 +52,11 @@ const timeText = (name) => {
   return found ? `${found[1]} ${found[2]}:${found[3]}:${found[4]}` : name;
 };
 
+// A picture, or a player of a sound.
 const picture = (base64, description) => {
+  if (base64.startsWith("UklGR")) {  // RIFF, the first bytes of a .wav file
+    return element("audio", { controls: "", preload: "metadata", "aria-label": description, src: `data:audio/wav;base64,${base64}` });
+  }
   const kind = base64.startsWith("/9j/") ? "jpeg" : "png";  // a JPEG's first three bytes
   const image = element("img", { alt: description, src: `data:image/${kind};base64,${base64}`, loading: "lazy", decoding: "async" });
   // Few pixels are shown as such, not blurred.

@@ -45,8 +45,8 @@ const problems = (dataset) => {
 const exampleCard = (example) => {
   const card = element("article", { class: "card example" }, element("h3", { text: `example ${whole(example.index)}` }));
   const pictures = element("div", { class: "pictures" });
-  for (const { key, png } of example.pictures) {
-    pictures.append(element("figure", {}, picture(png, `${key} of example ${example.index}`),
+  for (const { key, data: bytes } of example.pictures) {
+    pictures.append(element("figure", {}, picture(bytes, `${key} of example ${example.index}`),
       element("figcaption", { text: key })));
   }
   if (example.pictures.length) card.append(pictures);

@@ -1,13 +1,28 @@
 #include "runtime/core/log/log_files.h"
 
+#include <ATen/ops/linspace.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
 
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {
 namespace log_files_test {
+
+/// The names in a folder, sorted.
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 TEST_CASE("images and texts become files with the step in their names") {
   const ScratchFolder folder;
@@ -16,6 +31,32 @@ TEST_CASE("images and texts become files with the step in their names") {
                    .texts = {{"train/log_op/sample", "once"}}});
   CHECK(read_bytes(folder / "train/log_op/deep/input_0000100.png") == "a PNG");
   CHECK(read_bytes(folder / "train/log_op/sample_0000100.txt") == "once");
+}
+
+TEST_CASE("the first four sounds of a log become .wav files that later changes do not reach") {
+  const ScratchFolder folder;
+  const at::Tensor samples = at::linspace(-1, 1, 10).view({5, 2}).clone();
+  UnfinishedLog log;
+  add_files(log, "train/log_op", {.audio = {{"deep/voice", {samples, 16000}}}});
+  CHECK(log.has_files());
+  const at::Tensor third = samples.slice(0, 2, 3).clone();
+  samples.zero_();
+  make_pictures(log);
+  write_log_files(folder.path(), 100, log.record);
+  CHECK(
+      names_in(folder / "train/log_op/deep/voice") ==
+      std::vector<std::string>{"0_0000100.wav", "1_0000100.wav", "2_0000100.wav", "3_0000100.wav"});
+  CHECK(read_bytes(folder / "train/log_op/deep/voice/2_0000100.wav") ==
+        encode_wav(third, 16000).bytes);
+  const auto refused = [](const at::Tensor& sound, int64_t rate) {
+    return message_of([&] { check_audio({sound, rate}, "a"); });
+  };
+  CHECK(refused(at::zeros({4}), 8000) ==
+        "a: expected a batch of sounds, floats [B, T] or [B, C, T], found float32 [4]");
+  CHECK(refused({}, 8000).ends_with("found an undefined tensor"));
+  CHECK(refused(at::zeros({4, 0}), 8000).ends_with("found float32 [4, 0]"));
+  CHECK(refused(at::zeros({4, 9}), 0) ==
+        "a: expected a rate of 1 to 1000000 samples a second, found 0");
 }
 
 TEST_CASE("histograms and curves become tables beside their pictures") {

@@ -4,9 +4,11 @@ their specifications alone, and checks every checksum.
     read_events.py FILE...
 """
 
+import io
 import json
 import struct
 import sys
+import wave
 
 
 def crc32c(data):
@@ -96,6 +98,12 @@ def value_of(message):
             list(struct.unpack(f"<{len(histogram[i]) // 8}d", histogram[i])) for i in (6, 7)
         ]
         return f"histogram {[histogram[i] for i in range(1, 6)]} {doubles[0]} {doubles[1]}"
+    if 6 in value:
+        audio = one(value[6])
+        with wave.open(io.BytesIO(audio[4])) as file:
+            assert file.getframerate() == audio[1] and file.getnchannels() == audio[2]
+            assert file.getnframes() == audio[3] and audio[5] == b"audio/wav"
+        return f"wav {audio[2]}x{audio[3]} {audio[1]:g}"
     tensor, metadata = one(value[8]), one(value[9])
     assert tensor[1] == 7 and tensor[2] == b"", tensor
     return one(metadata[1])[1].decode() + ": " + tensor[8].decode()

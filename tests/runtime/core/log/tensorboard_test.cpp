@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <limits>
 
+#include "runtime/core/formats/wav_file.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/core/pictures/image_grid.h"
 #include "tests/failing_files.h"
@@ -82,6 +83,16 @@ TEST_CASE("a histogram has its limits and its counts") {
   CHECK(events({board.path()})
             .ends_with(R"({"step": 3, "w": "histogram [0.0, 4.0, 4.0, 6.0, 18.0] [2.0, 4.0] )"
                        "[3.0, 1.0]\"}\n"));
+}
+
+TEST_CASE("a sound has its rate, its channels and its samples") {
+  const ScratchFolder folder;
+  Board board(folder.path(), 0, "");
+  board.write({.step = 3},
+              {.sounds = {{"train/log_op/voice/0", encode_wav(at::zeros({2, 9}), 8000)}}});
+  CHECK(events({board.path()})
+            .ends_with(R"({"step": 3, "train/log_op/voice/0": "wav 2x9 8000"})"
+                       "\n"));
 }
 
 TEST_CASE("a text is a value of the plugin for texts") {

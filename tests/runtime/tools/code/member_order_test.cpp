@@ -22,10 +22,15 @@ TEST_CASE(
       .train_op = {}, .log_op = {}, .eval_op = {}, .train_ops = {}, .log_ops = {}, .eval_ops = {}};
   CHECK(said_of("StepOps") ==
         words + "StepOps: .train_op, .log_op, .eval_op, .train_ops, .log_ops, .eval_ops\n");
-  (void)Logs{
-      .scalars = {}, .images = {}, .videos = {}, .texts = {}, .histograms = {}, .curves = {}};
+  (void)Logs{.scalars = {},
+             .images = {},
+             .videos = {},
+             .audio = {},
+             .texts = {},
+             .histograms = {},
+             .curves = {}};
   CHECK(said_of("Logs") ==
-        words + "Logs: .scalars, .images, .videos, .texts, .histograms, .curves\n");
+        words + "Logs: .scalars, .images, .videos, .audio, .texts, .histograms, .curves\n");
   (void)EvalOutputs{.outputs = {}, .labels = {}};
   CHECK(said_of("EvalOutputs") == words + "EvalOutputs: .outputs, .labels\n");
   (void)Example{.tensors = {}, .texts = {}};

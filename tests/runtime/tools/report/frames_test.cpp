@@ -18,7 +18,8 @@ TEST_CASE("pictures are found by split, op, name and step; what is superseded is
   const ScratchFolder folder;
   for (const char* name :
        {"train/train/log_op/input_0000100.png", "train/train/log_op/input_0000020.png",
-        "train/train/log_op/deep/a_b_0000001.png", "train/train/log_op/no_step.png",
+        "train/train/log_op/deep/a_b_0000001.png", "train/train/log_op/voice/0_0000001.wav",
+        "train/train/log_op/no_step.png",
         "train/superseded/2026-11-21T10-00-00/train/log_op/input_0000200.png",
         "train/non_finite/5/input_0000005.png", "train/validation/log_op/input_0000100.txt",
         "eval/2026-11-21T10-00-00_a/100/examples/best_0000100.png",
@@ -28,10 +29,11 @@ TEST_CASE("pictures are found by split, op, name and step; what is superseded is
     folder.write(name, "x");
   }
   const RunFrames frames = find_frames(folder.path());
-  REQUIRE(frames.logged.size() == 2);
+  REQUIRE(frames.logged.size() == 3);
   CHECK(frames.logged[0].title == "train/log_op/deep/a_b");
   CHECK(frames.logged[1].title == "train/log_op/input");
   CHECK((steps_of(frames.logged[1]) == std::vector<int64_t>{20, 100}));
+  CHECK(frames.logged[2].title == "train/log_op/voice/0");
   REQUIRE(frames.evaluated.size() == 2);
   CHECK(frames.evaluated[0].title == "confusion");
   CHECK(frames.evaluated[1].title == "examples/best");

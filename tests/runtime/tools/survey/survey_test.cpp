@@ -2,6 +2,7 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
 #include <doctest/doctest.h>
@@ -15,6 +16,8 @@
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/tools/survey/survey_page.h"
 #include "runtime/tools/survey/survey_text.h"
+#include "tests/python.h"
+#include "tests/scratch_folder.h"
 
 namespace stepop {
 namespace survey_test {
@@ -186,6 +189,38 @@ TEST_CASE("the picture has a place for each image, and none without images") {
     }
   };
   CHECK(survey_sheet(survey_of(Numbers())).empty());
+}
+
+TEST_CASE(
+    "the page plays floats that have a rate beside them, up to 200,000 samples, as long as the "
+    "page stays small") {
+  class Voices : public Dataset {
+   public:
+    int64_t size() const override { return 30; }
+    Example get(int64_t, Random&) const override {
+      return {.tensors = {{"a/audio", at::ones({1, 200'001})},
+                          {"a/rate", at::scalar_tensor(8, at::kLong)},
+                          {"audio", at::ones({1, 95})}},
+              .texts = {}};
+    }
+  };
+  const std::vector<TitledSurvey> surveys = {
+      {"datasets/train: Voices", survey_of(Voices(), 2, 30, 30)}};
+  const std::string page = survey_page(surveys, "a.yaml");
+  const size_t begin = page.find("id=\"data\">") + std::strlen("id=\"data\">");
+  const auto json = nlohmann::json::parse(page.substr(begin, page.find("</script>") - begin));
+  const auto pictures = json["datasets"][0]["shown"][0]["pictures"];
+  REQUIRE(pictures.size() == 1);
+  CHECK(pictures[0]["key"] == "a/audio");
+  // 400,044 bytes each
+  CHECK(json["datasets"][0]["shown"][18]["pictures"].size() == 1);
+  CHECK(json["datasets"][0]["shown"][19]["pictures"].empty());
+  const ScratchFolder folder;
+  const std::string file = folder.write("sound", pictures[0]["data"].get<std::string>());
+  CHECK(run_python("import base64, io, sys, wave\n"
+                   "w = wave.open(io.BytesIO(base64.b64decode(open(sys.argv[1]).read())))\n"
+                   "print(w.getnframes(), w.getframerate(), w.readframes(1).hex())\n",
+                   {file}) == "200000 8 ff7f\n");
 }
 
 TEST_CASE("the page holds texts as data, never as markup") {

@@ -65,11 +65,14 @@ TEST_CASE("what came after the step moves aside, what belongs to no step stays")
   CHECK_FALSE(fs::exists(run.directory.root() + "/train/superseded/again"));
 }
 
-TEST_CASE("texts of later steps move aside, too") {
+TEST_CASE("texts and sounds of later steps move aside, too") {
   const OldRun run;
   run.write("train/train/log_op/sample_0000100.txt");
   run.write("train/train/log_op/sample_0000200.txt");
-  CHECK(drop_logs_after_step(run.directory, 100, "now").files == 5);
+  run.write("train/train/log_op/voice/0_0000200.wav");
+  CHECK(drop_logs_after_step(run.directory, 100, "now").files == 6);
+  CHECK(
+      fs::exists(run.directory.root() + "/train/superseded/now/train/log_op/voice/0_0000200.wav"));
   CHECK(fs::exists(run.directory.root() + "/train/train/log_op/sample_0000100.txt"));
   CHECK(fs::exists(run.directory.root() + "/train/superseded/now/train/log_op/sample_0000200.txt"));
 }

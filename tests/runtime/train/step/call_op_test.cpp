@@ -19,7 +19,12 @@ TEST_CASE("what a log op returns is looked at before anything is written") {
                  .curves = {{"c", {at::zeros({2}), at::ones({2})}}}}) == "no error");
   CHECK(
       message({.images = {{"a", at::zeros({1, 1, 2, 2})}}, .histograms = {{"a", at::ones({2})}}}) ==
-      "train/log_op/a: two of images, videos, histograms and curves have this name");
+      "train/log_op/a: two of images, videos, audio, histograms and curves have this name");
+  CHECK(message({.audio = {{"a", {at::zeros({1, 2}), 8000}}}}) == "no error");
+  CHECK(message({.audio = {{"a", {at::zeros({1, 2}), 8000}}}, .histograms = {{"a", at::ones({2})}}})
+            .starts_with("train/log_op/a: two of images, "));
+  CHECK(message({.audio = {{"a", {at::zeros({2}), 8000}}}})
+            .starts_with("train/log_op/a: expected a batch of sounds, "));
   CHECK(message({.histograms = {{"b", {}}}}) ==
         "train/log_op/b: expected a real tensor for a histogram, found an undefined tensor");
   CHECK(message({.histograms = {{"b", at::zeros({2}, at::kComplexFloat)}}})

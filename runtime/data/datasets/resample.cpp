@@ -1,4 +1,4 @@
-#include "iterators/audio/resample.h"
+#include "runtime/data/datasets/resample.h"
 
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv1d.h>

@@ -1,0 +1,99 @@
+#include "runtime/data/datasets/class_files.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/core/base/error.h"
+
+namespace stepop {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
+
+/// The names of the class folders, sorted.
+std::vector<std::string> list_classes(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory() && !is_hidden(entry.path())) {
+      names.push_back(entry.path().filename().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The `classes` that the config lists. Throws if a class occurs twice or has no folder.
+std::vector<std::string> get_classes(const Config& params, const std::string& folder) {
+  auto names = params.get<std::vector<std::string>>("classes");
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string key = fmt::format("classes/{}", i);
+    if (std::count(names.begin(), names.end(), names[i]) > 1) {
+      throw params.error(key, fmt::format("the class \"{}\" is named twice", names[i]));
+    }
+    if (!fs::is_directory(fs::path(folder) / names[i])) {
+      throw params.error(key, fmt::format("no such folder: {}/{}", folder, names[i]));
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> list_files(const std::string& folder, const std::string& below,
+                                    const std::vector<std::string_view>& endings) {
+  std::vector<std::string> files;
+  fs::recursive_directory_iterator entries(fs::path(folder) / below,
+                                           fs::directory_options::follow_directory_symlink);
+  for (auto it = fs::begin(entries); it != fs::end(entries); ++it) {
+    std::string ending = it->path().extension().string();
+    for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (is_hidden(it->path())) {
+      it.disable_recursion_pending();
+    } else if (std::ranges::find(endings, ending) != endings.end() && it->is_regular_file()) {
+      files.push_back(it->path().lexically_relative(folder).string());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+ClassFiles list_class_files(const Config& params, const std::string& folder, const FileKind& kind) {
+  ClassFiles files;
+  const bool are_named = params.has("classes");
+  bool has_classes = true;
+  std::vector<int64_t> indices;
+  try {
+    const auto names = are_named ? get_classes(params, folder) : list_classes(folder);
+    has_classes = !are_named || !names.empty();
+    if (!has_classes) files.paths = list_files(folder, "", kind.endings);
+    for (size_t i = 0; i < names.size(); ++i) {
+      const auto found = list_files(folder, names[i], kind.endings);
+      if (found.empty() && !are_named) {
+        throw Error(
+            fmt::format("{}/{}: this class folder holds no {}; add some, or name the "
+                        "classes with \"classes\"",
+                        folder, names[i], kind.file));
+      }
+      files.paths.insert(files.paths.end(), found.begin(), found.end());
+      indices.resize(files.paths.size(), static_cast<int64_t>(i));
+    }
+  } catch (const fs::filesystem_error& error) {
+    throw Error(
+        fmt::format("{}: cannot be listed: {}", error.path1().string(), error.code().message()));
+  }
+  if (files.paths.empty()) {
+    throw Error(fmt::format("{}: holds no {}; they are looked for as {}{} below it", folder,
+                            kind.plural, has_classes ? "CLASS/" : "", kind.pattern));
+  }
+  if (!has_classes) return files;
+  files.classes = at::empty({static_cast<int64_t>(indices.size())}, at::kLong);
+  std::ranges::copy(indices, files.classes.mutable_data_ptr<int64_t>());
+  return files;
+}
+
+}  // namespace stepop

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/config/config.h"
+
+namespace stepop {
+
+/// The files at any depth below `folder`/`below` with one of these endings (`.png`) in upper or
+/// lower case, relative to `folder` and sorted. Hidden files and folders are left out. Throws
+/// std::filesystem's error for a folder that cannot be listed.
+std::vector<std::string> list_files(const std::string& folder, const std::string& below,
+                                    const std::vector<std::string_view>& endings);
+
+/// What a dataset reads.
+struct FileKind {
+  std::vector<std::string_view> endings;
+  std::string_view file;     ///< `PNG or JPEG image`
+  std::string_view plural;   ///< `images`
+  std::string_view pattern;  ///< `NAME.png, .jpg or .jpeg`
+};
+
+/// The files in a folder that has one folder for each class.
+struct ClassFiles {
+  std::vector<std::string> paths;  ///< Relative to the folder.
+  at::Tensor classes;              ///< int64 [files]; undefined without classes.
+};
+
+/// Lists `folder`. The parameter `classes` has the class folders in the order of their index, by
+/// default all folders, sorted; with `classes: []` there are no classes, and files at any depth are
+/// taken. Throws Error when there are no files, when a class occurs twice or has no folder, and
+/// when a class that `classes` does not name has no files: a missing class would silently change
+/// the index of all later classes.
+ClassFiles list_class_files(const Config& params, const std::string& folder, const FileKind& kind);
+
+}  // namespace stepop
