@@ -60,6 +60,11 @@ OrderedMap<std::vector<KeyParameter>>& keys_of_callbacks() {
   return keys;
 }
 
+OrderedMap<CallbackCheck>& callback_checks() {
+  static OrderedMap<CallbackCheck> checks;
+  return checks;
+}
+
 CallbackRegistry& callbacks() {
   static CallbackRegistry registry("callback");
   return registry;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,17 @@ struct KeyParameter {
 /// The key parameters of each callback, by its registered name.
 OrderedMap<std::vector<KeyParameter>>& keys_of_callbacks();
 
+/// What a callback says of its parameters before a run begins, by its registered name. Throws
+/// UsageError.
+using CallbackCheck = std::function<void(const Config& params)>;
+OrderedMap<CallbackCheck>& callback_checks();
+
 }  // namespace stepop
+
+/// STEPOP_CALLBACK_CHECK(Metric, [](const Config& params) { read_metric(params); });
+#define STEPOP_CALLBACK_CHECK(name, ...)                                          \
+  [[maybe_unused]] static const auto& STEPOP_CONCAT(stepop_check_, __COUNTER__) = \
+      ::stepop::callback_checks().set(#name, __VA_ARGS__)
 
 /// Registers the parameters of a callback that name keys, each as a KeyParameter:
 /// STEPOP_CALLBACK_KEYS(regression, {"prediction", KeyParameter::From::kFile}, {"target"});

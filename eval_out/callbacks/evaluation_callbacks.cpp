@@ -85,6 +85,7 @@ void EvaluationCallbacks::declare() const {
       continue;
     }
     if (callback == kPythonMetric) check_python_metric(config_, place, params);
+    if (const CallbackCheck* check = callback_checks().find(callback)) (*check)(params);
     for (const auto& parameter :
          callbacks().registration(callback, config_, place).about.parameters) {
       const bool is_given = params.has(parameter.name);

@@ -26,9 +26,9 @@ at::ScalarType exported_type(int64_t number) {
   return found->second;
 }
 
-namespace {
-
 using Json = nlohmann::json;
+
+namespace {
 
 /// A whole number of a size, which is the same for all inputs.
 int64_t fixed_size(const Json& size) {

@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/cli/code_run.h"
+#include "tests/cli/digits_run.h"
 #include "tests/python.h"
 
 namespace stepop {
@@ -107,6 +109,24 @@ TEST_CASE("the page of the functions over sound has a network that learns the cl
   const size_t last = trained.out.rfind("accuracy ");
   REQUIRE(last != std::string::npos);
   CHECK_MESSAGE(trained.out.substr(last).starts_with("accuracy 1"), trained.out);
+}
+
+TEST_CASE("the page of metrics has a metric that runs over an evaluation") {
+  const std::string page = read_bytes(STEPOP_SOURCE_DIR "/iterators/metrics/README.md");
+  const size_t begin = page.find("#include <stepop/metrics.h>");
+  const ScratchFolder folder;
+  REQUIRE(run_with_cache(folder, "stepop new mine --template regression").exit_code == 0);
+  folder.write("mine/mine.cpp", page.substr(begin, page.find("```", begin) - begin) +
+                                    read_bytes(folder.path("mine/mine.cpp")));
+  const auto trained = run_with_cache(
+      folder,
+      "stepop -n a -b mine/mine.yaml -t --num_epochs 1 --eval_hook/eval_callbacks/mean '{class: "
+      "Metric, metric: {class: MeanError, power: 2}, prediction: prediction, target: y}'");
+  CHECK_MESSAGE(trained.exit_code == 0, trained.err);
+  const auto last = nlohmann::json::parse(
+      lines_of(read_bytes(folder.path(only_run(folder)) + "/train/metrics.jsonl")).back());
+  const double rmse = last["validation/eval_op/regression/rmse"];
+  CHECK(last["validation/eval_op/mean/MeanError"] == doctest::Approx(rmse * rmse));
 }
 
 TEST_CASE("the page for people from NectarGAN has a trainer that runs") {

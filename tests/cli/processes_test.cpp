@@ -87,6 +87,27 @@ TEST_CASE("two processes that stop and resume end with the bits of those that di
   CHECK(differences(state_after(parts, 14), state_after(whole, 14)) == "");
 }
 
+TEST_CASE(
+    "metrics of all steps since a log are those of one process, also after a stop in between") {
+  const std::string metrics =
+      "--log_freq '{every: 3}' --metrics '{f1: F1, area: AUROC, top: {class: TopK, k: 2}, p: "
+      "Perplexity}' ";
+  const ScratchFolder alone;
+  const auto expected = train(alone, 1, metrics);
+  CHECK(expected.at(1).contains("train/log_op/area"));
+  for (const int processes : {2, 3}) {
+    CAPTURE(processes);
+    const ScratchFolder whole;
+    const auto rows = train(whole, processes, metrics);
+    check_close(rows, expected);
+    const ScratchFolder parts;
+    train(parts, processes, metrics + "--stop_at 8");
+    run_well(parts, fmt::format("stepop -p {} -t --stop_at null", only_run(parts)));
+    CHECK(metrics_of(parts) == rows);
+    CHECK(differences(state_after(parts, 14), state_after(whole, 14)) == "");
+  }
+}
+
 TEST_CASE("several processes read a config from a pipe, and from a file that a shell opened") {
   const ScratchFolder folder;
   folder.write("c.yaml",

@@ -1,5 +1,7 @@
 #pragma once
 
-// The similarity of two images: PSNR and SSIM.
+// Metrics of training steps and evaluations, and the similarity of two images: PSNR and SSIM.
 
+#include "iterators/metrics/metric.h"
+#include "iterators/metrics/running_metrics.h"
 #include "iterators/metrics/similarity.h"

@@ -1,5 +1,6 @@
 // A classifier: a network, a dataset and an iterator of your own, in one file.
 //   stepop -n first -b my_model.yaml -t
+#include <stepop/metrics.h>
 #include <stepop/stepop.h>
 
 namespace {
@@ -66,7 +67,10 @@ STEPOP_REGISTER_MODEL(MyModelNetwork, {"Three linear layers.",
 class MyModel : public stepop::Iterator {
  public:
   explicit MyModel(const stepop::Context& context)
-      : Iterator(context), model_(context.network<MyModelNetwork>()), update_(context.update()) {}
+      : Iterator(context),
+        model_(context.network<MyModelNetwork>()),
+        update_(context.update()),
+        metrics_(context) {}
 
   stepop::StepOps step_op(const stepop::Batch& batch) override {
     const auto target = batch["class"];
@@ -74,13 +78,17 @@ class MyModel : public stepop::Iterator {
     const auto loss = torch::cross_entropy_loss(logits, target, {}, at::Reduction::None);  // [B]
     return {
         // Runs in each step of the train split: backward, clipping, the optimizer.
-        .train_op = [=, this] { update_.step(loss.mean()); },
+        .train_op =
+            [=, this] {
+              update_.step(loss.mean());
+              metrics_.update(logits, target);
+            },
         // Runs when a log is due, for the train and the validation split.
         .log_op =
-            [=] {
-              const auto is_right = logits.argmax(1) == target;
-              return stepop::Logs{.scalars = {{"loss", loss.mean()},
-                                              {"accuracy", is_right.to(torch::kFloat).mean()}}};
+            [=, this] {
+              stepop::Logs logs{.scalars = {{"loss", loss.mean()}}};
+              metrics_.add_to(logs, logits, target);
+              return logs;
             },
         // Runs after each epoch over the whole validation split; writes outputs.h5.
         .eval_op =
@@ -94,7 +102,9 @@ class MyModel : public stepop::Iterator {
  private:
   std::shared_ptr<MyModelNetwork> model_;
   stepop::Update& update_;
+  stepop::RunningMetrics metrics_;  // in train, of all steps since the last log
 };
-STEPOP_REGISTER_ITERATOR(MyModel, {"Classifies points."});
+STEPOP_REGISTER_ITERATOR(MyModel, {"Classifies points.",
+                                   {{"metrics/<name>", "none", "{class: F1}: what is logged"}}});
 
 }  // namespace

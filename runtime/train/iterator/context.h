@@ -37,6 +37,9 @@ struct BatchSlice;
 /// The progress of the run. The loop writes it, an iterator reads it.
 struct Position : Progress {
   std::string split = "train";  ///< The split whose step_op or op is running.
+  /// This process's part of that split's batch; 0 in one of several processes that has no example
+  /// of it, and runs another in its place.
+  double share = 1;
 };
 
 /// The run to which this start belongs.

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
+#include <utility>
 #include <vector>
 
 #include "runtime/core/base/error.h"
@@ -94,13 +95,16 @@ void rethrow_with_examples(const Context& context, const std::string& split, con
   }
 }
 
-SplitGuard::SplitGuard(Position& position, const std::string& split)
-    : position_(position), before_(position.split) {
+SplitGuard::SplitGuard(Position& position, const std::string& split, double share)
+    : position_(position),
+      before_(position.split),
+      share_before_(std::exchange(position.share, share)) {
   if (position_.split != split) position_.split = split;
 }
 
 SplitGuard::~SplitGuard() {
   if (position_.split != before_) position_.split = before_;
+  position_.share = share_before_;
 }
 
 StepOps call_step_op(Iterator& iterator, const Context& context, Position& position,

@@ -60,10 +60,10 @@ auto run_op(const Context& context, const std::string& split, const std::string&
 StepOps call_step_op(Iterator& iterator, const Context& context, Position& position,
                      const std::string& split, bool is_training, const Batch& batch);
 
-/// Sets what `get_split()` returns during its lifetime.
+/// Sets what `get_split()` returns, and the share of the batch, during its lifetime.
 class SplitGuard {
  public:
-  SplitGuard(Position& position, const std::string& split);
+  SplitGuard(Position& position, const std::string& split, double share = 1);
   ~SplitGuard();
   SplitGuard(const SplitGuard&) = delete;
   SplitGuard& operator=(const SplitGuard&) = delete;
@@ -71,6 +71,7 @@ class SplitGuard {
  private:
   Position& position_;
   std::string before_;
+  double share_before_;
 };
 
 /// An Error for an op that is due and was not returned. Where the config names the op, a UsageError

@@ -95,7 +95,7 @@ Scalars SplitStep::train(const std::string& name) {
   const TrainOp* op = ops(/*trains=*/true).find_train_op(name);
   if (op == nullptr) throw missing_op(context_, split_, name, *ops_);
   const Span span(context_.profile.get(), {split_, "/", name});
-  const SplitGuard guard(position_, split_);
+  const SplitGuard guard(position_, split_, share_);
   return run_on(context_, split_, *batch_, [&] { return run_op(context_, split_, name, *op); });
 }
 
@@ -104,7 +104,7 @@ const Logs& SplitStep::log(const std::string& name) {
   const LogOp* op = ops(/*trains=*/false).find_log_op(name);
   if (op == nullptr) throw missing_log_op(context_, split_, name, *ops_);
   const Span span(context_.profile.get(), {split_, "/", name});
-  const SplitGuard guard(position_, split_);
+  const SplitGuard guard(position_, split_, share_);
   const at::NoGradGuard no_grad;
   set_mode(context_.networks, split_ == "train");
   const KeptBuffers buffers(context_);

@@ -1,0 +1,263 @@
+// Metrics of classes: TopK, F1, MeanIoU, AUROC.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/aminmax.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/linspace.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/searchsorted.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "iterators/metrics/metric.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
+
+namespace stepop {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+/// A batch of predictions and classes, a row for each target.
+struct ClassBatch {
+  at::Tensor scores;  ///< [N, C]; undefined where the predictions are classes.
+  at::Tensor said;    ///< int64 [N], where the predictions are classes.
+  at::Tensor target;  ///< int64 [N], 0 where it is left out.
+  at::Tensor kept;    ///< bool [N], false for the target -100.
+  int64_t classes;
+};
+
+bool is_integer(const at::Tensor& tensor) {
+  return at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
+}
+
+/// On the CPU only: to read values of another device would wait for it.
+void check_classes(const char* what, const at::Tensor& values, int64_t classes) {
+  if (!values.is_cpu() || values.numel() == 0) return;
+  const auto [low, high] = at::aminmax(values);
+  const auto smallest = low.item<int64_t>();
+  const auto largest = high.item<int64_t>();
+  if (smallest >= 0 && largest < classes) return;
+  throw Error(fmt::format("the {} has the class {}; there are {} classes, 0 to {}; -100 leaves out",
+                          what, smallest < 0 ? smallest : largest, classes, classes - 1));
+}
+
+/// Takes logits [B, C, ...], or with `classes` > 0 also predicted classes [B, ...], and targets
+/// [B, ...]. Throws Error for other shapes, and on the CPU for a class that does not exist.
+ClassBatch class_batch(const at::Tensor& prediction, const at::Tensor& target,
+                       int64_t classes = 0) {
+  const bool are_classes = classes > 0 && is_integer(prediction);
+  std::vector<int64_t> expected = prediction.sizes().vec();
+  if (!are_classes && expected.size() > 1) expected.erase(expected.begin() + 1);
+  const bool fits = are_classes || (prediction.dim() > 1 && prediction.is_floating_point());
+  if (!fits || !is_integer(target) || target.sizes() != expected) {
+    throw Error(fmt::format(
+        "the prediction is {} and the target {}; expected logits [B, C, ...]{} and classes "
+        "[B, ...]",
+        describe_tensor(prediction), describe_tensor(target),
+        is_integer(prediction) ? ", or predicted classes [B, ...] with the key \"classes\"," : ""));
+  }
+  ClassBatch batch;
+  batch.classes = are_classes ? classes : prediction.size(1);
+  const at::Tensor flat = target.flatten().to(at::kLong);
+  batch.kept = flat.ne(-100);
+  batch.target = at::where(batch.kept, flat, 0);
+  check_classes("target", batch.target, batch.classes);
+  if (are_classes) {
+    batch.said = prediction.flatten().to(at::kLong);
+    check_classes("prediction", batch.said, batch.classes);
+  } else {
+    batch.scores = prediction.movedim(1, -1).reshape({-1, batch.classes});
+  }
+  return batch;
+}
+
+/// The parameter `average`, one of `choices`. Throws UsageError for another one.
+std::string read_average(const Config& params, const std::vector<std::string>& choices) {
+  auto average = params.get("average", choices.front());
+  if (std::ranges::find(choices, average) != choices.end()) return average;
+  throw params.error("average",
+                     fmt::format("expected {}, found \"{}\"", fmt::join(choices, " or "), average));
+}
+
+/// The values [C] of the classes as scalars of their own: `0`, `1`, ....
+Scalars scalars_by_class(const at::Tensor& values) {
+  Scalars scalars;
+  for (int64_t i = 0; i < values.size(0); ++i) scalars.set(std::to_string(i), values[i]);
+  return scalars;
+}
+
+class TopK : public Metric {
+ public:
+  explicit TopK(const Config& params) : k_(params.get_at_least("k", 1, 5)) {}
+
+  void update(const at::Tensor& prediction, const at::Tensor& target) override {
+    const ClassBatch batch = class_batch(prediction, target);
+    if (k_ > batch.classes) {
+      throw Error(fmt::format("k is {}, and there are {} classes", k_, batch.classes));
+    }
+    const at::Tensor truth = batch.target.unsqueeze(1);
+    const at::Tensor own = batch.scores.gather(1, truth);
+    const at::Tensor numbers = at::arange(batch.classes, truth.options());
+    const at::Tensor first = batch.scores.eq(own).logical_and(numbers.lt(truth));
+    const at::Tensor is_right = batch.scores.gt(own).logical_or(first).sum(1).lt(k_);
+    const at::Tensor is_nan = std::get<0>(batch.scores.max(1)).isnan();
+    const at::Tensor right = is_right.to(at::kDouble).masked_fill_(is_nan, kNan);
+    add("right", at::where(batch.kept, right, 0).sum());
+    add("count", batch.kept.sum());
+  }
+
+  Scalars compute() const override { return {{"", sum("right") / sum("count")}}; }
+
+ private:
+  int64_t k_;
+};
+
+/// Counts for each class where it is right, predicted and true. A NaN among the scores makes the
+/// counts of that example's classes NaN.
+class ClassCounts : public Metric {
+ public:
+  /// The metric from the right predictions, and from all predictions and targets together.
+  using Value = at::Tensor(const at::Tensor& right, const at::Tensor& total);
+
+  ClassCounts(const Config& params, const std::vector<std::string>& averages, Value* value)
+      : average_(read_average(params, averages)),
+        value_(value),
+        classes_(params.has("classes") ? params.get_at_least("classes", 1) : 0) {}
+
+  void update(const at::Tensor& prediction, const at::Tensor& target) override {
+    const ClassBatch batch = class_batch(prediction, target, classes_);
+    at::Tensor said = batch.said;
+    at::Tensor weight = batch.kept.to(at::kDouble);
+    if (!said.defined()) {
+      const auto [largest, place] = batch.scores.max(1);
+      said = place;
+      weight.masked_fill_(largest.isnan().logical_and(batch.kept), kNan);
+    }
+    const at::Tensor right = weight * said.eq(batch.target);
+    add("counts", at::zeros({3, batch.classes}, weight.options())
+                      .scatter_add_(1, at::stack({said, said, batch.target}),
+                                    at::stack({right, weight, weight})));
+  }
+
+  Scalars compute() const override {
+    at::Tensor right = sum("counts")[0];
+    at::Tensor total = sum("counts")[1] + sum("counts")[2];
+    if (average_ == "micro") return {{"", value_(right.sum(), total.sum())}};
+    const at::Tensor values = at::where(total.eq(0), 0, value_(right, total));
+    if (average_ == "none") return scalars_by_class(values);
+    return {{"", values.sum() / total.ne(0).sum()}};
+  }
+
+ private:
+  std::string average_;
+  Value* value_;
+  int64_t classes_;
+};
+
+class F1 : public ClassCounts {
+ public:
+  explicit F1(const Config& params)
+      : ClassCounts(params, {"macro", "micro", "none"},
+                    [](const at::Tensor& right, const at::Tensor& total) -> at::Tensor {
+                      return 2 * right / total;
+                    }) {}
+};
+
+class MeanIoU : public ClassCounts {
+ public:
+  explicit MeanIoU(const Config& params)
+      : ClassCounts(params, {"macro", "none"},
+                    [](const at::Tensor& right, const at::Tensor& total) -> at::Tensor {
+                      return right / (total - right);
+                    }) {}
+};
+
+/// Counts, for each class against the rest, the scores between two thresholds.
+class AUROC : public Metric {
+ public:
+  explicit AUROC(const Config& params)
+      : thresholds_(params.get_at_least("thresholds", 2, 200)),
+        average_(read_average(params, {"macro", "none"})),
+        from_(params.get("from", "logits")) {
+    if (from_ == "logits" || from_ == "probabilities") return;
+    throw params.error("from",
+                       fmt::format("expected logits or probabilities, found \"{}\"", from_));
+  }
+
+  void update(const at::Tensor& prediction, const at::Tensor& target) override {
+    const bool is_binary = prediction.dim() == target.dim();
+    const bool is_double = prediction.scalar_type() == at::kDouble;
+    at::Tensor scores = is_double ? prediction : prediction.to(at::kFloat);
+    if (from_ == "logits") scores = is_binary ? scores.sigmoid() : scores.softmax(1);
+    if (is_binary) scores = at::stack({1 - scores, scores}, 1);
+    const ClassBatch batch = class_batch(scores, target);
+    // Of two classes in one score, only the second is a class against the rest.
+    const int64_t first = is_binary ? 1 : 0;
+    const int64_t classes = batch.classes - first;
+    scores = batch.scores.narrow(1, first, classes).contiguous();  // [N, classes]
+    const at::Tensor edges = at::linspace(0, 1, thresholds_, scores.options().dtype(at::kFloat));
+    const at::Tensor passed = at::searchsorted(edges.to(scores.scalar_type()), scores,
+                                               /*out_int32=*/false, /*right=*/true);
+    const at::Tensor numbers = at::arange(classes, passed.options());
+    const at::Tensor is_true = batch.target.unsqueeze(1).eq(numbers + first);
+    const int64_t bins = thresholds_ + 1;
+    const at::Tensor place = (numbers * 2 + is_true.to(at::kLong)) * bins + passed;
+    const at::Tensor kept = batch.kept.unsqueeze(1).expand_as(place);
+    const at::Tensor weight =
+        kept.to(at::kDouble).masked_fill(scores.isnan().logical_and(kept), kNan);
+    add("counts", at::zeros({classes * 2 * bins}, weight.options())
+                      .scatter_add_(0, place.flatten(), weight.flatten())
+                      .view({classes, 2, bins}));
+  }
+
+  Scalars compute() const override {
+    const at::Tensor& counts = sum("counts");
+    const at::Tensor total = counts.sum(2, /*keepdim=*/true);
+    // The shares of the rest, and of the class, that reach each threshold, from the lowest on.
+    const at::Tensor reach = counts.flip(2).cumsum(2).flip(2).narrow(2, 1, thresholds_);
+    const at::Tensor rates = at::where(total.eq(0), 0, reach / total);
+    const at::Tensor rest = rates.select(1, 0);
+    const at::Tensor hits = rates.select(1, 1);
+    const int64_t steps = thresholds_ - 1;
+    const at::Tensor widths = rest.narrow(1, 0, steps) - rest.narrow(1, 1, steps);
+    const at::Tensor heights = (hits.narrow(1, 0, steps) + hits.narrow(1, 1, steps)) / 2;
+    const at::Tensor areas = (widths * heights).sum(1);
+    if (average_ == "none") return scalars_by_class(areas);
+    return {{"", at::where(total.sum().eq(0), kNan, areas.mean())}};
+  }
+
+ private:
+  int64_t thresholds_;
+  std::string average_;
+  std::string from_;
+};
+
+constexpr const char* kClasses = "how many there are, where the predictions are classes";
+
+STEPOP_REGISTER_METRIC(TopK, {"The share of targets that are among the k largest logits.",
+                              {{"k", "5", "1: the accuracy"}}});
+STEPOP_REGISTER_METRIC(F1,
+                       {"The F1 score of logits or classes.",
+                        {{"average", "macro", "over classes; micro: of all together; none: each"},
+                         {"classes", "null", kClasses}}});
+STEPOP_REGISTER_METRIC(MeanIoU,
+                       {"The mean intersection over union of the classes of examples or pixels.",
+                        {{"average", "macro", "over classes; none: each"},
+                         {"classes", "null", kClasses}}});
+STEPOP_REGISTER_METRIC(
+    AUROC, {"The area under the ROC curve: of one score, or of each class against the rest.",
+            {{"from", "logits", "or probabilities"},
+             {"thresholds", "200", "evenly in [0, 1]"},
+             {"average", "macro", "over classes; none: each"}}});
+
+}  // namespace
+}  // namespace stepop
