@@ -25,19 +25,21 @@ Precision read_precision(const Config& config) {
 }
 
 AutocastGuard::AutocastGuard(Precision precision, const c10::Device& device)
-    : is_on_(precision != Precision::kFloat32), device_(device.type()) {
-  if (!is_on_) return;
-  was_on_ = at::autocast::is_autocast_enabled(device_);
+    : device_(device.type()),
+      was_on_(at::autocast::is_autocast_enabled(device_)),
+      changes_(was_on_ || precision != Precision::kFloat32) {
+  if (!changes_) return;
   was_cached_ = at::autocast::is_autocast_cache_enabled();
   type_before_ = at::autocast::get_autocast_dtype(device_);
+  at::autocast::set_autocast_enabled(device_, precision != Precision::kFloat32);
+  if (precision == Precision::kFloat32) return;
   at::autocast::set_autocast_dtype(device_,
                                    precision == Precision::kBfloat16 ? at::kBFloat16 : at::kHalf);
-  at::autocast::set_autocast_enabled(device_, true);
   at::autocast::set_autocast_cache_enabled(false);
 }
 
 AutocastGuard::~AutocastGuard() {
-  if (!is_on_) return;
+  if (!changes_) return;
   at::autocast::set_autocast_enabled(device_, was_on_);
   at::autocast::set_autocast_dtype(device_, type_before_);
   at::autocast::set_autocast_cache_enabled(was_cached_);

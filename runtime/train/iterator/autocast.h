@@ -21,8 +21,9 @@ enum class Precision {
 Precision read_precision(const Config& config);
 
 /// During its lifetime, this thread computes in that precision on devices of that kind; kFloat32
-/// does nothing. Weights are converted at each use: a stored copy, as in torch.autocast, would be
-/// outdated after an update in the same op.
+/// within another precision is for a part of a network that needs it, whose inputs are then
+/// converted by hand: `x.to(torch::kFloat)`. Weights are converted at each use: a stored copy, as
+/// in torch.autocast, would be outdated after an update in the same op.
 class AutocastGuard {
  public:
   AutocastGuard(Precision precision, const c10::Device& device);
@@ -31,9 +32,9 @@ class AutocastGuard {
   AutocastGuard& operator=(const AutocastGuard&) = delete;
 
  private:
-  bool is_on_;
   c10::DeviceType device_;
-  bool was_on_ = false;
+  bool was_on_;
+  bool changes_;
   bool was_cached_ = true;
   c10::ScalarType type_before_ = c10::ScalarType::Float;
 };

@@ -106,6 +106,16 @@ TEST_CASE("ops compute in half precision, and the way back and the weights do no
   }
 }
 
+TEST_CASE("a part within half precision computes in float32") {
+  const AutocastGuard half(Precision::kBfloat16, c10::kCPU);
+  CHECK((type_of_product() == at::kBFloat16));
+  {
+    const AutocastGuard part(Precision::kFloat32, c10::kCPU);
+    CHECK((type_of_product() == at::kFloat));
+  }
+  CHECK((type_of_product() == at::kBFloat16));
+}
+
 TEST_CASE("without precision everything is float32") {
   TestTypes::seen().clear();
   TestRun run(of_types("float32"));
