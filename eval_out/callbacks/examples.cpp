@@ -126,7 +126,7 @@ struct Sources {
         images(arguments, arguments.params.get("image", "image"), "image", From::kFileOrDataset),
         by(arguments, by_key, "by", From::kFileOrDataset),
         shown_keys(arguments.params.get("show", std::vector<std::string>{})) {
-    check_images(images);
+    check_images(images, Channels::kAny);
     if (!by.shape().empty() || c10::isComplexType(by.dtype())) {
       throw Error(fmt::format("{} must hold one number an example to sort them by, found {}",
                               by.name(), shape_text(by.shape())));

@@ -102,18 +102,20 @@ void check_pair(const RowValues& prediction, const RowValues& target) {
   }
 }
 
-void check_images(const RowValues& values) {
+void check_images(const RowValues& values, Channels channels) {
   const auto& shape = values.shape();
+  const bool is_any = channels == Channels::kAny;
   const bool is_image =
-      shape.size() == 2 || (shape.size() == 3 && (shape[0] == 1 || shape[0] == 3));
+      shape.size() == 2 || (shape.size() == 3 && (is_any || shape[0] == 1 || shape[0] == 3));
   const bool is_number = c10::isFloatingType(values.dtype()) || values.dtype() == at::kByte;
   bool is_empty = false;
   for (const int64_t length : shape) is_empty = is_empty || length == 0;
   if (is_image && is_number && !is_empty) return;
   throw Error(
-      fmt::format("{} must hold images, [C, H, W] with C = 1 or 3 or [H, W], of floats in "
+      fmt::format("{} must hold images, [C, H, W]{} or [H, W], of floats in "
                   "[-1, 1] or of uint8; found {} {}",
-                  values.name(), type_name(values.dtype()), shape_text(shape)));
+                  values.name(), is_any ? "" : " with C = 1 or 3", type_name(values.dtype()),
+                  shape_text(shape)));
 }
 
 at::Tensor to_images(const at::Tensor& rows) {

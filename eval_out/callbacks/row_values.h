@@ -60,9 +60,12 @@ class RowValues {
 /// Throws Error when the two are the same array, or have different shapes.
 void check_pair(const RowValues& prediction, const RowValues& target);
 
-/// Throws Error unless each row of `values` is an image: [C, H, W] with C = 1 or 3, or [H, W], of
-/// floats in [-1, 1] or of uint8.
-void check_images(const RowValues& values);
+/// The numbers of channels that a callback takes.
+enum class Channels { kGreyOrColour, kAny };
+
+/// Throws Error unless each row of `values` is an image: [C, H, W], or [H, W], of floats in [-1, 1]
+/// or of uint8. C is 1 or 3, or what `image_grid` shows.
+void check_images(const RowValues& values, Channels channels = Channels::kGreyOrColour);
 
 /// The rows of such values as float images [rows, C, H, W] in [-1, 1]; uint8 0 becomes -1 and 255
 /// becomes 1. Floats outside the range are not changed.

@@ -14,6 +14,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/interrupt.h"
 #include "runtime/core/base/text.h"
+#include "runtime/data/load_watch.h"
 
 namespace stepop {
 
@@ -49,6 +50,12 @@ std::string get_folder(const Config& params, std::string_view key) {
 
 namespace {
 
+std::string examples_text(std::span<const int64_t> indices) {
+  std::vector<std::string> numbers;
+  for (const int64_t index : indices) numbers.push_back(std::to_string(index));
+  return "examples " + list_text(numbers);
+}
+
 /// The dataset's own `get_batch`. An exception that is not a std::exception names no example.
 std::optional<Batch> gather(const Dataset& dataset, std::span<const int64_t> indices,
                             std::span<Random> randoms) {
@@ -57,9 +64,7 @@ std::optional<Batch> gather(const Dataset& dataset, std::span<const int64_t> ind
   } catch (const std::exception&) {
     throw;
   } catch (...) {
-    std::vector<std::string> numbers;
-    for (const int64_t index : indices) numbers.push_back(std::to_string(index));
-    throw Error(fmt::format("examples {}: {}", list_text(numbers), text_of_current_exception()));
+    throw Error(fmt::format("{}: {}", examples_text(indices), text_of_current_exception()));
   }
 }
 
@@ -68,6 +73,9 @@ std::optional<Batch> gather(const Dataset& dataset, std::span<const int64_t> ind
 Batch load_batch(const Dataset& dataset, std::span<const int64_t> indices,
                  std::span<Random> randoms) {
   std::vector<int64_t> index_list(indices.begin(), indices.end());
+  const LoadWatch::Scope within(nullptr);
+  LoadWatch* const watch = within.outer();
+  if (watch != nullptr) watch->begin(examples_text(indices));
   Batch batch;
   if (auto gathered = gather(dataset, indices, randoms)) {
     batch = std::move(*gathered);
@@ -75,6 +83,7 @@ Batch load_batch(const Dataset& dataset, std::span<const int64_t> indices,
     std::vector<Example> examples;
     examples.reserve(indices.size());
     for (size_t i = 0; i < indices.size(); ++i) {
+      if (watch != nullptr) watch->begin(fmt::format("example {}", indices[i]));
       try {
         examples.push_back(dataset.get(indices[i], randoms[i]));
       } catch (const Interrupted&) {
@@ -83,8 +92,10 @@ Batch load_batch(const Dataset& dataset, std::span<const int64_t> indices,
         throw Error(fmt::format("example {}: {}", indices[i], text_of_current_exception()));
       }
     }
+    if (watch != nullptr) watch->begin("the collate of " + examples_text(indices));
     batch = dataset.collate(examples, index_list);
   }
+  if (watch != nullptr) watch->end();
   if (!batch.contains("index")) {
     at::Tensor index = at::empty({static_cast<int64_t>(indices.size())}, at::kLong);
     std::copy(indices.begin(), indices.end(), index.mutable_data_ptr<int64_t>());

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "runtime/core/base/interrupt_scope.h"
 #include "runtime/core/measure/one_thread.h"
 #include "runtime/core/measure/profile.h"
+#include "runtime/data/load_watch.h"
 
 namespace stepop {
 
@@ -104,6 +106,8 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
         interrupt_(options.interrupt),
         owner_(options.owner),
         profile_(options.profile),
+        timeout_(options.timeout),
+        watches_(static_cast<size_t>(options.timeout > 0 ? options.workers : 0)),
         taken_(options.first_batch),
         given_(options.first_batch),
         slots_(static_cast<size_t>(options.workers * std::max<int64_t>(options.prefetch, 1))) {}
@@ -144,6 +148,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
     auto& slot = slots_[static_cast<size_t>(given_) % slots_.size()];
     while (!changed_.wait_for(lock, kInterruptEvery, [&] { return slot.ready; })) {
       if (interrupt_) interrupt_();
+      if (slot.watch != nullptr) check_time(*slot.watch);
     }
     if (slot.error) std::rethrow_exception(slot.error);
     Prepared prepared = std::move(slot.prepared);
@@ -159,7 +164,17 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
     bool ready = false;
     Prepared prepared;
     std::exception_ptr error;
+    const LoadWatch* watch = nullptr;  ///< Of the thread that prepares the batch.
   };
+
+  void check_time(const LoadWatch& watch) const {
+    const auto what = watch.overdue(timeout_);
+    if (!what) return;
+    throw Error(
+        fmt::format("{}: {}: nothing came for {:g} s (data_timeout): look at where this is "
+                    "read from; a larger data_timeout waits longer",
+                    source_->name(), *what, timeout_));
+  }
 
   bool may_take() const {
     if (is_taking_ || has_failed_) return false;
@@ -167,14 +182,16 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
   }
 
   void run(int64_t worker) {
-    work(fmt::format("{} worker {}", source_->name(), worker));
+    LoadWatch* const watch = timeout_ > 0 ? &watches_[static_cast<size_t>(worker)] : nullptr;
+    const LoadWatch::Scope scope(watch);
+    work(fmt::format("{} worker {}", source_->name(), worker), watch);
     const std::lock_guard lock(mutex_);
     ++ended_;
     if (are_left_) --left_behind;
     changed_.notify_all();
   }
 
-  void work(const std::string& name) {
+  void work(const std::string& name, LoadWatch* watch) {
     const at::NoGradGuard no_grad;
     ::pthread_setname_np(::pthread_self(), "loader");
     compute_with_one_thread();
@@ -184,8 +201,10 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
       if (stopping_) return;
       const int64_t number = taken_++;
       is_taking_ = is_in_order_;
+      slots_[static_cast<size_t>(number) % slots_.size()].watch = watch;
+      if (watch != nullptr) watch->begin(fmt::format("the next examples, of batch {}", number));
       lock.unlock();
-      Slot done{.ready = true, .prepared = {}, .error = nullptr};
+      Slot done{.ready = true, .prepared = {}, .error = nullptr, .watch = nullptr};
       bool is_mine = is_in_order_;
       try {
         const ThreadSpan span(profile_.get(), name, "prepare a batch");
@@ -215,6 +234,8 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
   const InterruptCheck interrupt_;
   const std::shared_ptr<const void> owner_;
   const std::shared_ptr<Profile> profile_;
+  const double timeout_;
+  std::deque<LoadWatch> watches_;  ///< One for each thread; none without a timeout.
   /// Ends a thread's wait for data.
   const InterruptCheck waiting_ = [this] {
     if (stopping_) throw Interrupted("the loader ends");
@@ -235,7 +256,7 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
 
 Loader::Loader(std::shared_ptr<BatchSource> source, LoaderOptions options)
     : source_(std::move(source)), options_(std::move(options)), next_batch_(options_.first_batch) {
-  if (source_->is_in_order()) options_.quick = 0;
+  if (source_->is_in_order() || options_.timeout > 0) options_.quick = 0;
   if (options_.workers > 0 && options_.quick <= 0) start_workers(options_);
 }
 
@@ -262,7 +283,8 @@ Batch Loader::next() {
 
 Loader::Prepared Loader::prepare_one(bool is_first) {
   const auto start = std::chrono::steady_clock::now();
-  const bool is_apart = is_first && options_.workers > 0 && options_.interrupt && options_.owner;
+  const bool may_be_slow = is_first && options_.workers > 0 && options_.interrupt;
+  const bool is_apart = options_.owner && (may_be_slow || options_.timeout > 0);
   Prepared prepared;
   if (is_apart) {
     prepared = prepare_apart();
@@ -283,12 +305,13 @@ Loader::Prepared Loader::prepare_one(bool is_first) {
   return prepared;
 }
 
-/// Prepares the batch in another thread, so that the wait can be interrupted: how long this dataset
-/// takes is not yet known.
+/// Prepares the batch in another thread, so that the wait can end before it: how long this dataset
+/// takes is not yet known, or limited.
 Loader::Prepared Loader::prepare_apart() {
   if (!workers_) {
     LoaderOptions one = options_;
     one.workers = one.prefetch = 1;
+    one.first_batch = next_batch_;
     one.end_batch = next_batch_ + 1;
     start_workers(one);
   }

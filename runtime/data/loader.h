@@ -32,6 +32,10 @@ struct LoaderOptions {
   int64_t first_batch = 0;
   /// The number of the batch before which the loader stops; -1 for no end: epoch follows epoch.
   int64_t end_batch = -1;
+  /// Seconds after which an example that still loads is an error; 0 waits without end. Each batch
+  /// is then prepared by another thread, also with no workers or with quick batches. Needs `owner`,
+  /// as that thread is abandoned.
+  double timeout = 0;
   /// The device of the batches that `next()` returns.
   c10::Device device = c10::kCPU;
   /// Whether images get their channels last in memory, as `Batch::channels_last` does.

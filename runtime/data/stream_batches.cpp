@@ -9,6 +9,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
+#include "runtime/data/load_watch.h"
 
 namespace stepop {
 
@@ -31,7 +32,12 @@ struct StreamBatches::Work {
     std::vector<Example> examples(records.size());
     std::vector<size_t> damaged;
     std::string last;
+    const LoadWatch::Scope within(nullptr);
+    LoadWatch* const watch = within.outer();
     for (size_t i = 0; i < records.size(); ++i) {
+      if (watch != nullptr) {
+        watch->begin(fmt::format("example {}: {}", indices[i], records[i].name));
+      }
       try {
         examples[i] = stream->decode(records[i], randoms[i]);
         continue;

@@ -2,10 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <utility>
+
 #include "runtime/core/pictures/image_file.h"
 #include "tests/cli/browser.h"
 #include "tests/cli/command.h"
 #include "tests/places.h"
+#include "tests/python.h"
 
 namespace stepop {
 namespace data_test {
@@ -58,6 +62,48 @@ TEST_CASE("bad examples are listed, and the exit code says so") {
   CHECK(result.exit_code == 1);
   CHECK(has(result.out, "cut.png: "));
   CHECK(has(result.out, " bad example"));
+}
+
+TEST_CASE("images with alpha are trained, logged, evaluated and shown") {
+  const ScratchFolder folder;
+  run_python(R"(
+import os, struct, sys, zlib
+def chunk(name, data):
+    return struct.pack('>I', len(data)) + name + data + struct.pack('>I', zlib.crc32(name + data))
+for k in range(4):
+    os.makedirs(f'{sys.argv[1]}/{k % 2}', exist_ok=True)
+    rows = (b'\0' + bytes([255, 0, 0, 0] * 16)) * 16  # transparent
+    with open(f'{sys.argv[1]}/{k % 2}/{k}.png', 'wb') as f:
+        f.write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 16, 16, 8, 6, 0, 0, 0)))
+        f.write(chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b''))
+)",
+             {folder / "images"});
+  folder.write("a.yaml", R"(
+iterator: Classifier
+model: {class: MLP, inputs: 1024, hidden: [], classes: 2}
+datasets:
+  train: {class: ImageFolder, path: images, channels: 4}
+  validation: {class: ImageFolder, path: images, channels: 4}
+batch_size: 4
+num_steps: 1
+optimizer: SGD
+eval_hook: {eval_callbacks: {seen: examples}}
+)");
+  const CommandResult result =
+      run_in(folder,
+             "stepop -n a -b a.yaml -t && stepop data -b a.yaml train -o a.png && "
+             "mv $(find logs -name 'input_0000001.png' | grep /train/train/) log.png && "
+             "mv $(find logs -name best.png) best.png");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  // All begin with a square of the darker grey of the board, where the red is transparent.
+  for (const auto& [file, first] : {std::pair("log.png", 0), {"a.png", 14}, {"best.png", 14}}) {
+    CAPTURE(file);
+    const at::Tensor image = read_image(folder / file);
+    CHECK(image.size(0) == 3);
+    for (int64_t c = 0; c < 3; ++c) {
+      CHECK(std::lround((image[c][first][first].item<double>() + 1) * 127.5) == 153);
+    }
+  }
 }
 
 TEST_CASE("a stream that does not know its size is read to its end") {

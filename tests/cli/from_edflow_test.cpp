@@ -169,6 +169,113 @@ n_classes: 10
   CHECK_MESSAGE(trained.exit_code == 0, trained.err);
 }
 
+/// What `stepop -t --check` says of the project `name`, as it was written.
+void check_start(const ScratchFolder& folder, const std::string& name) {
+  const auto checked = run_with_cache(
+      folder, "cd " + name + " && stepop -n first -b " + name + ".yaml -t --check --num_threads 1");
+  CHECK_MESSAGE(checked.exit_code == 0, checked.err);
+}
+
+/// A folder of edflow's MetaDataset with eight rows of the labels that `labels` makes.
+void write_meta(const ScratchFolder& folder, const std::string& labels) {
+  run_python(R"(
+import os, struct, sys, zlib
+root = sys.argv[1]
+os.makedirs(root + '/labels')
+open(root + '/meta.yaml', 'w').write('description: Eight.\n')
+def label(name, shape, kind, data):
+    open(f'{root}/labels/{name}-*-{shape}-*-{kind}.npy', 'wb').write(data)
+def png(path, side):
+    def chunk(name, data):
+        return struct.pack('>I', len(data)) + name + data + struct.pack('>I', zlib.crc32(name + data))
+    rows = (b'\0' + bytes(3 * side)) * side
+    with open(path, 'wb') as f:
+        f.write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', side, side, 8, 2, 0, 0, 0)))
+        f.write(chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b''))
+)" + labels,
+             {folder / "people"});
+}
+
+TEST_CASE("edflow's CIFAR10 as dataset and validation_dataset, with callbacks in a list, starts") {
+  const ScratchFolder folder;
+  const auto result = make(folder, "small", R"(
+dataset: edflow.datasets.cifar.CIFAR10
+validation_dataset: edflow.datasets.cifar.CIFAR10Test
+model: lab.Model
+iterator: lab.Iterator
+batch_size: 4
+num_steps: 2
+eval_pipeline: {callbacks: [edflow.x.accuracy, lab.mine]}
+integrations: {wandb: {handlers: [scalars]}, git: true}
+)");
+  const Value config = made(folder, "small");
+  CHECK(*config.find("datasets/train/split") == Value("train"));
+  CHECK(*config.find("datasets/validation/split") == Value("test"));
+  CHECK(*config.find("eval_hook/eval_callbacks/accuracy") == Value("accuracy"));
+  for (const char* note : {"  eval_hook/eval_callbacks/mine: left out: there is no callback ",
+                           "  integrations/wandb/handlers: left out: ",
+                           "  integrations/git: left out: git's state is noted "}) {
+    CAPTURE(note);
+    CHECK(result.out.find(note) != std::string::npos);
+  }
+  run_python(R"(
+import io, os, sys, tarfile
+os.makedirs(sys.argv[1])
+with tarfile.open(sys.argv[1] + '/cifar-10-python.tar.gz', 'w:gz') as tar:
+    for name in [f'data_batch_{i}' for i in range(1, 6)] + ['test_batch']:
+        rows = b''.join(bytes([i]) + bytes(3072) for i in range(4))
+        info = tarfile.TarInfo(f'cifar-10-batches-bin/{name}.bin')
+        info.size = len(rows)
+        tar.addfile(info, io.BytesIO(rows))
+)",
+             {folder / "small/data"});
+  check_start(folder, "small");
+}
+
+TEST_CASE("edflow's MetaDataset becomes Meta, and the project starts on a folder of its kind") {
+  const ScratchFolder folder;
+  write_meta(folder, R"(
+label('point', '8x2', 'float32', struct.pack('<16f', *range(16)))
+label('class', '8', 'int64', struct.pack('<8q', *[i % 3 for i in range(8)]))
+)");
+  make(folder, "kinds",
+       R"(
+datasets: {train: edflow.data.believers.meta.MetaDataset, validation: edflow.data.believers.meta.MetaDataset}
+data_root: )" +
+           folder.path("people") + R"(
+model: lab.Model
+iterator: lab.Iterator
+batch_size: 4
+num_steps: 2
+)");
+  CHECK(*made(folder, "kinds").find("datasets/train/class") == Value("Meta"));
+  check_start(folder, "kinds");
+}
+
+TEST_CASE("VUNet's config on its own data starts as it is translated") {
+  const ScratchFolder folder;
+  write_meta(folder, R"(
+names = [f'{root}/{i}.png' for i in range(8)]
+for name in names: png(name, 32)
+wide = max(len(name) for name in names)
+label('crop:image', '8', f'<U{wide}', b''.join(n.ljust(wide, '\0').encode('utf-32-le') for n in names))
+label('kps_rel', '8x18x2', 'float32', struct.pack('<288f', *[0.3 + 0.001 * i for i in range(288)]))
+)");
+  make(folder, "walk",
+       R"(
+iterator: VUNet.iterator.Iterator
+model: VUNet.VUnet
+batch_size: 1
+num_steps: 2
+model_pars: {spatial_size: 32}
+losses: {color_L1: {weight: 0.5}}
+data_root: )" +
+           folder.path("people") + R"(
+datasets: {train: VUNet.data.prjoti.Prjoti_VUNet_train, validation: VUNet.data.prjoti.Prjoti_VUNet_val}
+)");
+  check_start(folder, "walk");
+}
+
 TEST_CASE("several files of VUNet's are one config, whose pictures are those of PosePairs") {
   const ScratchFolder folder;
   folder.write("base.yaml", R"(

@@ -83,13 +83,6 @@ at::Tensor planes(const at::Tensor& images) {
   return tiles;
 }
 
-/// Converts images of any number of channels to 1 or 3 channels.
-at::Tensor as_shown(const at::Tensor& images) {
-  const int64_t channels = images.size(1);
-  if (channels == 1 || channels == 3) return images;
-  return (channels == 4 ? over_board(images) : planes(images)).contiguous();
-}
-
 }  // namespace
 
 bool is_image_batch(const at::Tensor& images) {
@@ -108,9 +101,21 @@ void check_images(const at::Tensor& images) {
   }
 }
 
-at::Tensor image_grid(const at::Tensor& images) {
+namespace {
+
+/// Converts images of any number of channels to float images on the CPU with 1 or 3 channels.
+at::Tensor as_shown(const at::Tensor& images) {
   check_images(images);
-  const at::Tensor batch = as_shown(images.detach().to(at::kCPU, at::kFloat).contiguous());
+  const at::Tensor batch = images.detach().to(at::kCPU, at::kFloat).contiguous();
+  const int64_t channels = batch.size(1);
+  if (channels == 1 || channels == 3) return batch;
+  return (channels == 4 ? over_board(batch) : planes(batch)).contiguous();
+}
+
+}  // namespace
+
+at::Tensor image_grid(const at::Tensor& images) {
+  const at::Tensor batch = as_shown(images);
   const int64_t channels = batch.isnan().any().item<bool>() ? 3 : batch.size(1);
   const int64_t height = batch.size(2);
   const int64_t width = batch.size(3);
@@ -129,7 +134,7 @@ at::Tensor image_grid(const at::Tensor& images) {
 std::string image_grid_png(const at::Tensor& images) { return encode_png(image_grid(images)); }
 
 at::Tensor thumbnail(const at::Tensor& image, int64_t least_side) {
-  return image_grid(resized(image, least_side));
+  return image_grid(resized(as_shown(image), least_side));
 }
 
 at::Tensor captioned_picture(const std::vector<CaptionedImage>& images, int64_t columns) {

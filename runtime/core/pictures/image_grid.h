@@ -38,9 +38,9 @@ struct CaptionedImage {
 
 inline constexpr int64_t kThumbnailSide = 128;
 
-/// An image, float [1, C, H, W] in [-1, 1] with C = 1 or 3, in its displayed size: uint8 [H', W',
-/// C]. If the longer side is below `least_side` pixels, the image is enlarged by an integer factor;
-/// above 256, it is made smaller. A pixel with a NaN is magenta.
+/// An image, float [1, C, H, W] in [-1, 1], in its displayed size: uint8 [H', W', 1 or 3], with the
+/// channels of `image_grid`. If the longer side of that is below `least_side` pixels, the image is
+/// enlarged by an integer factor; above 256, it is made smaller. A pixel with a NaN is magenta.
 at::Tensor thumbnail(const at::Tensor& image, int64_t least_side = kThumbnailSide);
 
 /// Thumbnails with their captions, row by row: uint8 [H', W', 3]. Each has room for the largest. A

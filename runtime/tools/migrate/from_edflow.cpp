@@ -185,8 +185,10 @@ class EdflowTranslation {
   Value dataset(const std::string& key, const Value& value) {
     const std::string path = value.is_text() ? value.as_text() : "";
     const std::string name = shipped_name(path);
-    const auto found =
-        std::ranges::find_if(kShipped, [&](const Shipped& each) { return each.path == name; });
+    // A class without an end, such as CelebA, is the base of the class of the training.
+    const auto found = std::ranges::find_if(kShipped, [&](const Shipped& each) {
+      return each.path == name || each.path == name + "Train";
+    });
     if (found == kShipped.end() || !(path.starts_with("edflow.") || path.starts_with("VUNet."))) {
       has_own_data_ = true;
       return component(datasets(), key, value, class_name_ + "Data");
@@ -229,8 +231,8 @@ class EdflowTranslation {
     if (!value.is_map()) return note("eval_hook", "is not a map, and is left out");
     for (const auto& [key, below] : value.as_map()) {
       const std::string path = "eval_hook/" + key;
-      if (key == "eval_callbacks" && below.is_map()) {
-        for (const auto& [name, callback] : below.as_map()) take_callback(name, callback);
+      if (key == "eval_callbacks") {
+        take_callbacks(path, below);
       } else if (key == "eval_op" || key == "clean_after_callbacks") {
         set(path, below);
       } else {
@@ -245,9 +247,9 @@ class EdflowTranslation {
       const std::string path = "eval_pipeline/" + key;
       if (key == "callback_kwargs" && below.is_map()) {
         callback_kwargs_ = below;
-      } else if (key == "callbacks" && below.is_map()) {
+      } else if (key == "callbacks") {
         note(path, "becomes eval_hook/eval_callbacks");
-        for (const auto& [name, callback] : below.as_map()) take_callback(name, callback);
+        take_callbacks(path, below);
       } else {
         note(path, "no counterpart");
       }
@@ -272,6 +274,22 @@ class EdflowTranslation {
         } else {
           note(path + "/" + key, fmt::format("left out: {} has no such key", registration->name));
         }
+      }
+    }
+  }
+
+  /// Takes names with callbacks. A list, or a single import path, has no names: those of the
+  /// functions become the names.
+  void take_callbacks(const std::string& path, const Value& value) {
+    if (value.is_map()) {
+      for (const auto& [name, callback] : value.as_map()) take_callback(name, callback);
+      return;
+    }
+    for (const Value& callback : value.is_list() ? value.as_list() : Value::List{value}) {
+      if (!callback.is_text()) {
+        note(path, "left out: expected import paths, found " + callback.describe());
+      } else {
+        take_callback(last_part(callback.as_text()), callback);
       }
     }
   }

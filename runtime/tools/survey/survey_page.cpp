@@ -33,24 +33,19 @@ constexpr int64_t kMostSoundSamples = 200'000;
 constexpr size_t kMostSoundBytes = 8'000'000;
 constexpr int64_t kMostSoundRate = 1'000'000;
 
-bool has_image_channels(int64_t channels) {
-  return channels == 1 || channels == 3 || channels == 4;
-}
+/// With other numbers of channels than an image file has, smaller tensors count as numbers.
+constexpr int64_t kLeastSide = 4;
 
-/// The frames of an image [C, H, W] or a video [T, C, H, W], each [1, C, H, W] without alpha; empty
-/// for any other tensor.
+/// The frames of an image [C, H, W] or a video [T, C, H, W], each [1, C, H, W]; empty for any other
+/// tensor.
 std::vector<at::Tensor> frames_of(const at::Tensor& value, int64_t most) {
-  std::vector<at::Tensor> frames;
-  if (!value.is_floating_point() || value.numel() == 0) return frames;
-  const bool is_video = value.dim() == 4;
-  if (!is_video && value.dim() != 3) return frames;
-  if (!has_image_channels(value.size(is_video ? 1 : 0))) return frames;
-  const at::Tensor all = is_video ? value : value.unsqueeze(0);
-  for (int64_t i = 0; i < std::min(most, all.size(0)); ++i) {
-    const at::Tensor frame = all.slice(0, i, i + 1).to(at::kFloat);
-    frames.push_back(frame.size(1) == 4 ? frame.slice(1, 0, 3) : frame);
-  }
-  return frames;
+  if (value.dim() != 3 && value.dim() != 4) return {};
+  const at::Tensor all = value.dim() == 4 ? value : value.unsqueeze(0);
+  const int64_t channels = all.size(1);
+  const bool is_usual = channels == 1 || channels == 3 || channels == 4;
+  const int64_t side = std::min(all.size(2), all.size(3));
+  if (!is_image_batch(all) || (!is_usual && side < kLeastSide)) return {};
+  return all.slice(0, 0, most).to(at::kFloat).split(1);
 }
 
 /// Texts such as `class 3`, for every value except images.

@@ -14,6 +14,7 @@
 #include "runtime/data/example_random.h"
 #include "runtime/data/stream_batches.h"
 #include "runtime/data/stream_dataset.h"
+#include "runtime/train/when/duration.h"
 
 namespace stepop {
 namespace {
@@ -26,6 +27,22 @@ constexpr double kQuickBatch = 50e-6;
 
 /// Each process shows all fixed examples.
 constexpr int64_t kOneProcess = 1;
+
+/// A single batch, as the source of a loader.
+class OneBatch : public BatchSource {
+ public:
+  OneBatch(std::string name, std::function<Batch()> load)
+      : name_(std::move(name)), load_(std::move(load)) {}
+  const std::string& name() const override { return name_; }
+  bool is_in_order() const override { return false; }
+  TakenBatch take(int64_t /*number*/, const InterruptCheck& /*interrupt*/) override {
+    return {.load = load_};
+  }
+
+ private:
+  const std::string name_;
+  const std::function<Batch()> load_;
+};
 
 }  // namespace
 
@@ -155,12 +172,16 @@ LoaderOptions Splits::loader_options() const {
   options.quick = kQuickBatch;
   options.device = device_;
   options.channels_last = channels_last_;
+  if (config_.has("data_timeout")) options.timeout = read_seconds(config_, "data_timeout");
   options.owner = parts_;
   return options;
 }
 
-Batch Splits::finished(const Batch& batch) const {
-  return (channels_last_ ? batch.channels_last() : batch).to(device_);
+Batch Splits::loaded(const std::string& split, std::function<Batch()> load) const {
+  LoaderOptions options = loader_options();
+  options.workers = 0;
+  options.interrupt = InterruptScope::current();
+  return Loader(std::make_shared<OneBatch>("datasets/" + split, std::move(load)), options).next();
 }
 
 std::shared_ptr<BatchSource> Splits::source(const std::string& split, const BatchOrder& order,
@@ -192,13 +213,18 @@ std::vector<std::vector<std::string>> Splits::record_names(const std::string& sp
 Batch Splits::batch(const std::string& split, const BatchOrder& order, int64_t number) {
   if (const StreamDataset* const data = stream(split)) {
     const auto size = static_cast<int64_t>(order.indices(number).size());
-    const BatchOrder first(order.name(), std::make_unique<RunningNumbers>(size),
-                           {.batch_size = size, .seed = evaluation_seed(seed_, split)});
-    StreamBatches batches(*data, first, {.is_one_pass = true}, {});
-    return finished(batches.take(0, InterruptScope::current()).load());
+    const auto first = std::make_shared<BatchOrder>(
+        order.name(), std::make_unique<RunningNumbers>(size),
+        BatchOrderOptions{.batch_size = size, .seed = evaluation_seed(seed_, split)});
+    return loaded(split, [data, first] {
+      StreamBatches batches(*data, *first, {.is_one_pass = true}, {});
+      return batches.take(0, InterruptScope::current()).load();
+    });
   }
-  std::vector<Random> randoms = order.randoms(number);
-  return finished(load_batch(dataset(split), order.indices(number), randoms));
+  return loaded(split, [&data = dataset(split), indices = order.indices(number),
+                        randoms = order.randoms(number)]() mutable {
+    return load_batch(data, indices, randoms);
+  });
 }
 
 const Batch& Splits::fixed_examples(const std::string& split) {
@@ -237,7 +263,10 @@ const Batch& Splits::fixed_examples(const std::string& split) {
   for (const int64_t index : indices) {
     randoms.push_back(random_of_fixed_example(index));
   }
-  return fixed_examples_.emplace(split, finished(load_batch(data, indices, randoms))).first->second;
+  const auto load = [&data, indices, randoms]() mutable {
+    return load_batch(data, indices, randoms);
+  };
+  return fixed_examples_.emplace(split, loaded(split, load)).first->second;
 }
 
 std::string Splits::notices() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -76,7 +77,9 @@ class Splits {
   void declare(const std::string& split) const;
 
  private:
-  Batch finished(const Batch& batch) const;
+  /// What `load` returns, on the device. `load` may run in a thread that is abandoned, so it owns
+  /// what it uses, or uses what `parts_` owns.
+  Batch loaded(const std::string& split, std::function<Batch()> load) const;
   /// Null for a dataset with an index.
   const StreamDataset* stream(const std::string& split);
   std::unique_ptr<Sampler> running_numbers(const std::string& split,

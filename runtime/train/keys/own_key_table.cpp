@@ -61,6 +61,10 @@ constexpr OwnKey kKeys[] = {
     {"n_data_processes", "int >= 0", "half of the cores", "loader threads", kSameBits | kTuned},
     {"n_prefetch", "int >= 1", "2", "how many batches each loader thread prepares ahead",
      kSameBits | kTuned},
+    {"data_timeout", "clock", "-",
+     "`60s`: an example that takes longer to load ends the run, with its split and index. With "
+     "`n_data_processes: 0` a thread loads one batch at a time, while the training waits",
+     kSameBits},
     {"data_checksums", "'size' | 'content' | 'none'", "size",
      "what is recorded of the data's files: names, sizes and times; `content`: every byte as well, "
      "read beside the training",

@@ -1,6 +1,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
@@ -91,6 +92,30 @@ TEST_CASE("images of the outputs come before those of the dataset, of any size")
   const at::Tensor picture = read_image(look("examples", outputs)->folder.path("best.png"));
   CHECK(picture.size(1) > 256);
   CHECK(picture.size(1) < 350);
+}
+
+TEST_CASE("images of any number of channels are shown as in logs") {
+  // Two channels, 0 and 1, become a black and a white tile, each of 8 x 8 pixels.
+  const at::Tensor two = at::stack({at::full({8, 8}, -1.0), at::full({8, 8}, 1.0)}).unsqueeze(0);
+  const at::Tensor transparent = at::full({1, 4, 16, 16}, -1.0);
+  for (const auto& image : {two, transparent}) {
+    const EvalOutputs outputs{.outputs = {{"image", image.to(at::kFloat)}},
+                              .labels = {{"loss", at::ones({1})}}};
+    const at::Tensor png = read_image(look("examples", outputs)->folder.path("best.png"));
+    // The thumbnail begins behind a gap of 14 pixels, 8 times as large.
+    const auto at = [&](int64_t y, int64_t x) {
+      return std::lround((png[0][14 + y][14 + x].item<double>() + 1) * 127.5);
+    };
+    const bool has_alpha = image.size(1) == 4;
+    CHECK(at(4, 4) == (has_alpha ? 153 : 0));
+    CHECK(at(4, 20) == (has_alpha ? 204 : 0));
+    CHECK(at(4, 127) == (has_alpha ? 204 : 255));
+  }
+  CHECK(message_of([] {
+          look("examples", {.outputs = {{"image", at::zeros({1, 8, 8, 3})}},
+                            .labels = {{"loss", at::ones({1})}}});
+        }) ==
+        "images to show are floating-point [B, C, H, W] in [-1, 1], found float32 [1, 8, 8, 3]");
 }
 
 TEST_CASE("what examples misses is named") {

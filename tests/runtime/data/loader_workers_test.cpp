@@ -12,6 +12,8 @@
 #include <functional>
 #include <latch>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <thread>
 
 #include "tests/message_of.h"
@@ -136,6 +138,56 @@ TEST_CASE("a loader that owns its data goes without a worker that is stuck, whic
     gate.count_down();
     while (!watch.expired()) std::this_thread::sleep_for(milliseconds(1));
     CHECK(Loader::workers_left_behind() == 0);
+  }
+}
+
+/// Each example takes 40 ms, and example 5 waits for the gate.
+class SlowOrStuck : public Numbers {
+ public:
+  SlowOrStuck(std::latch& gate, bool gathers)
+      : Numbers(100,
+                [&gate](int64_t index) {
+                  std::this_thread::sleep_for(milliseconds(40));
+                  if (index == 5) gate.wait();
+                }),
+        gathers_(gathers) {}
+  std::optional<Batch> get_batch(std::span<const int64_t> indices,
+                                 std::span<Random> randoms) const override {
+    if (!gathers_) return std::nullopt;
+    std::vector<Example> examples;
+    for (size_t i = 0; i < indices.size(); ++i) examples.push_back(get(indices[i], randoms[i]));
+    return collate(examples, {indices.begin(), indices.end()});
+  }
+
+ private:
+  bool gathers_;
+};
+
+TEST_CASE("an example that hangs ends the wait by its name, one that takes long does not") {
+  for (const int64_t workers : {0, 2}) {
+    for (const bool gathers : {false, true}) {
+      CAPTURE(workers);
+      CAPTURE(gathers);
+      std::latch gate(1);
+      auto data = std::make_shared<SlowOrStuck>(gate, gathers);
+      const std::weak_ptr<SlowOrStuck> watch = data;
+      const BatchOrder order = order_of(*data, 2);
+      {
+        // Two batches are 160 ms; the 2 s are those of an example, or of a get_batch.
+        Loader loader(*data, order, {.workers = workers, .quick = 1, .timeout = 2, .owner = data});
+        data.reset();
+        CHECK(loader.next().indices() == Indices{0, 1});
+        CHECK(loader.next().indices() == Indices{2, 3});
+        CHECK(message_of([&] { loader.next(); }) ==
+              fmt::format("datasets/train: {}: nothing came for 2 s (data_timeout): look at where "
+                          "this is read from; a larger data_timeout waits longer",
+                          gathers ? "examples 4, 5" : "example 5"));
+      }
+      CHECK(Loader::workers_left_behind() == 1);
+      gate.count_down();
+      while (!watch.expired()) std::this_thread::sleep_for(milliseconds(1));
+      CHECK(Loader::workers_left_behind() == 0);
+    }
   }
 }
 

@@ -191,6 +191,30 @@ TEST_CASE("the picture has a place for each image, and none without images") {
   CHECK(survey_sheet(survey_of(Numbers())).empty());
 }
 
+TEST_CASE("tensors of any number of channels are pictures, unless they are small") {
+  class Planes : public Dataset {
+   public:
+    explicit Planes(at::IntArrayRef shape) : shape_(shape.vec()) {}
+    int64_t size() const override { return 1; }
+    Example get(int64_t, Random&) const override {
+      return {.tensors = {{"x", at::full(shape_, -1, at::kFloat)}}, .texts = {}};
+    }
+
+   private:
+    std::vector<int64_t> shape_;
+  };
+  const auto sheet = [](at::IntArrayRef shape) { return survey_sheet(survey_of(Planes(shape))); };
+  // Two tiles of 8 x 8 pixels, 8 times as large, above the line "#0" of 18.
+  CHECK(decode_image(sheet({2, 8, 8}), "sheet").size(1) == 14 + 64 + 2 + 18 + 14);
+  CHECK_FALSE(sheet({7, 5, 5}).empty());
+  CHECK(sheet({7, 5, 2}).empty());
+  CHECK(sheet({16, 16, 3}).empty());  // the channels are last
+  // Where RGBA is transparent, the board of two greys is seen.
+  const at::Tensor board = decode_image(sheet({4, 16, 16}), "sheet");
+  CHECK(std::lround((board[0][18][18].item<double>() + 1) * 127.5) == 153);
+  CHECK(std::lround((board[0][18][34].item<double>() + 1) * 127.5) == 204);
+}
+
 TEST_CASE(
     "the page plays floats that have a rate beside them, up to 200,000 samples, as long as the "
     "page stays small") {
