@@ -8,6 +8,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
 #include "runtime/data/augmentations/chance.h"
+#include "runtime/data/augmentations/colour.h"
 
 namespace stepop {
 namespace {
@@ -35,6 +36,10 @@ Scene Scene::only(const std::vector<std::string>& keys) const {
           .masks = with_keys(masks, keys),
           .boxes = with_keys(boxes, keys),
           .keypoints = with_keys(keypoints, keys)};
+}
+
+void recolour(Scene& scene, const std::function<at::Tensor(const at::Tensor&)>& change) {
+  for (const SceneValue& image : scene.images) *image.value = with_colours(*image.value, change);
 }
 
 AugmentationRegistry& augmentations() {

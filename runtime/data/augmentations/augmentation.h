@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ struct Scene {
   /// The values whose keys are in `keys`.
   Scene only(const std::vector<std::string>& keys) const;
 };
+
+/// Changes the colours of all images alike: `change` as in with_colours.
+void recolour(Scene& scene, const std::function<at::Tensor(const at::Tensor&)>& change);
 
 /// A random change of a scene. `apply` replaces the tensors and never writes into them: a dataset
 /// may own them. Several threads call it at once.

@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/pictures/image_file.h"
@@ -112,6 +113,29 @@ at::Tensor with_hue(const at::Tensor& image, double turn) {
     }
   }
   return result;
+}
+
+std::function<at::Tensor(const at::Tensor&)> draw_jitter(const JitterRanges& ranges,
+                                                         Random& random) {
+  const double brightness = ranges.brightness.draw(random);
+  const double contrast = ranges.contrast.draw(random);
+  const double saturation = ranges.saturation.draw(random);
+  const double hue = ranges.hue.draw(random);
+  std::array<int, 4> order = {0, 1, 2, 3};
+  for (int64_t i = 3; i > 0; --i) {
+    std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(random.below(i + 1))]);
+  }
+  return [=](const at::Tensor& given) {
+    at::Tensor image = given;
+    const bool is_coloured = image.size(0) == 3;
+    for (const int change : order) {
+      if (change == 0 && brightness != 1) image = with_brightness(image, brightness);
+      if (change == 1 && contrast != 1) image = with_contrast(image, contrast);
+      if (change == 2 && saturation != 1 && is_coloured) image = with_saturation(image, saturation);
+      if (change == 3 && hue != 0 && is_coloured) image = with_hue(image, hue);
+    }
+    return image;
+  };
 }
 
 at::Tensor with_gamma(const at::Tensor& image, double gamma) {

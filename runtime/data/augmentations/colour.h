@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "runtime/core/base/random.h"
+#include "runtime/data/augmentations/chance.h"
 
 namespace stepop {
 
@@ -31,6 +32,18 @@ at::Tensor with_saturation(const at::Tensor& image, double factor);
 /// The image with all hues moved by a share of the colour circle: a third turns red into green. The
 /// image must have three channels.
 at::Tensor with_hue(const at::Tensor& image, double turn);
+/// How brightness, contrast, saturation (factors) and hue (a share of the colour circle) may
+/// change.
+struct JitterRanges {
+  NumberRange brightness;
+  NumberRange contrast;
+  NumberRange saturation;
+  NumberRange hue;
+};
+/// A change of all four, in a random order. An image without colours keeps its saturation and hue.
+std::function<at::Tensor(const at::Tensor&)> draw_jitter(const JitterRanges& ranges,
+                                                         Random& random);
+
 /// The image with each value raised to the power of `gamma`: a gamma below 1 makes it brighter.
 at::Tensor with_gamma(const at::Tensor& image, double gamma);
 

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <string>
-#include <utility>
 
 namespace stepop {
 namespace {
@@ -30,14 +27,15 @@ GreyMethod get_grey_method(const Config& params) {
 
 InputAugmentations::InputAugmentations(const Config& params)
     : jitter_(get_chance(params, "colorjitter_chance")),
-      brightness_(get_range(params, "colorjitter_min_brightness", "colorjitter_max_brightness",
-                            kFifthMoreOrLess, kFactors)),
-      contrast_(get_range(params, "colorjitter_min_contrast", "colorjitter_max_contrast",
-                          kFifthMoreOrLess, kFactors)),
-      saturation_(get_range(params, "colorjitter_min_saturation", "colorjitter_max_saturation",
-                            kFifthMoreOrLess, kFactors)),
-      hue_(get_range(params, "colorjitter_min_hue", "colorjitter_max_hue",
-                     {.low = -0.5, .high = 0.5}, {.low = -0.5, .high = 0.5})),
+      jitter_ranges_{
+          .brightness = get_range(params, "colorjitter_min_brightness",
+                                  "colorjitter_max_brightness", kFifthMoreOrLess, kFactors),
+          .contrast = get_range(params, "colorjitter_min_contrast", "colorjitter_max_contrast",
+                                kFifthMoreOrLess, kFactors),
+          .saturation = get_range(params, "colorjitter_min_saturation",
+                                  "colorjitter_max_saturation", kFifthMoreOrLess, kFactors),
+          .hue = get_range(params, "colorjitter_min_hue", "colorjitter_max_hue",
+                           {.low = -0.5, .high = 0.5}, {.low = -0.5, .high = 0.5})},
       noise_(get_chance(params, "gaussnoise_chance")),
       noise_deviation_(get_range(params, "gaussnoise_min", "gaussnoise_max",
                                  {.low = 0.2, .high = 0.44}, {.low = 0, .high = 1})),
@@ -57,25 +55,6 @@ InputAugmentations::InputAugmentations(const Config& params)
   }
 }
 
-at::Tensor InputAugmentations::jittered(at::Tensor image, Random& random) const {
-  const double brightness = brightness_.draw(random);
-  const double contrast = contrast_.draw(random);
-  const double saturation = saturation_.draw(random);
-  const double hue = hue_.draw(random);
-  const bool is_coloured = image.size(0) == 3;
-  std::array<int, 4> order = {0, 1, 2, 3};
-  for (int64_t i = 3; i > 0; --i) {
-    std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(random.below(i + 1))]);
-  }
-  for (const int change : order) {
-    if (change == 0) image = with_brightness(image, brightness);
-    if (change == 1) image = with_contrast(image, contrast);
-    if (change == 2 && is_coloured) image = with_saturation(image, saturation);
-    if (change == 3 && is_coloured) image = with_hue(image, hue);
-  }
-  return image;
-}
-
 at::Tensor InputAugmentations::apply(const at::Tensor& image, Random& random) const {
   // Drawn first: what happens does not depend on the image.
   const bool jitters = happens(jitter_, random);
@@ -89,7 +68,7 @@ at::Tensor InputAugmentations::apply(const at::Tensor& image, Random& random) co
   const uint64_t seed = random();
   return with_colours(image, [&](at::Tensor part) {
     Random own(seed);  // all parts use the same seed
-    if (jitters) part = jittered(part, own);
+    if (jitters) part = draw_jitter(jitter_ranges_, own)(part);
     if (has_noise) part = with_noise(part, noise_deviation_.draw(own), own);
     if (moves) {
       const int64_t sizes = (motion_limit_ - kLeastMotion) / 2 + 1;

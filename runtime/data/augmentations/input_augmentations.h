@@ -30,14 +30,8 @@ class InputAugmentations {
   static std::vector<Parameter> parameters();
 
  private:
-  /// Jitters the colours of an image in [0, 1] with one channel or three.
-  at::Tensor jittered(at::Tensor image, Random& random) const;
-
   double jitter_;
-  NumberRange brightness_;
-  NumberRange contrast_;
-  NumberRange saturation_;
-  NumberRange hue_;
+  JitterRanges jitter_ranges_;
   double noise_;
   NumberRange noise_deviation_;
   double motion_;

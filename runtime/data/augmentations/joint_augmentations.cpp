@@ -33,6 +33,7 @@ JointAugmentations::JointAugmentations(const Config& params, int64_t scale)
       distortion_(get_chance(params, "optical_distortion_chance")),
       distortion_strength_(get_range(params, "optical_distortion_min", "optical_distortion_max",
                                      {.low = -0.05, .high = 0.05}, {.low = -1, .high = 1})),
+      lens_(get_lens(params, "optical_distortion_mode")),
       dropout_(get_chance(params, "coarse_dropout_chance")),
       holes_{
           .count = get_whole_range(params, "coarse_dropout_holes_min", "coarse_dropout_holes_max",
@@ -41,12 +42,6 @@ JointAugmentations::JointAugmentations(const Config& params, int64_t scale)
                                {.low = 0.1, .high = 0.2}, kShare),
           .widths = get_range(params, "coarse_dropout_width_min", "coarse_dropout_width_max",
                               {.low = 0.1, .high = 0.2}, kShare)} {
-  const std::string mode = params.get("optical_distortion_mode", "camera");
-  is_fisheye_ = mode == "fisheye";
-  if (!is_fisheye_ && mode != "camera") {
-    throw params.error("optical_distortion_mode",
-                       fmt::format("expected camera or fisheye, found \"{}\"", mode));
-  }
   if (scale == 1) return;
   for (const char* key :
        {"elastic_transform_chance", "optical_distortion_chance", "coarse_dropout_chance"}) {
@@ -70,9 +65,7 @@ void JointAugmentations::apply(at::Tensor& first, at::Tensor& second, Random& ra
     transform(scene, elastic_map(height, width, elastic_alpha_, elastic_sigma_, random));
   }
   if (happens(distortion_, random)) {
-    const double strength = distortion_strength_.draw(random);
-    transform(scene, is_fisheye_ ? fisheye_map(height, width, strength)
-                                 : camera_map(height, width, strength));
+    transform(scene, lens_(height, width, distortion_strength_.draw(random)));
   }
   if (happens(dropout_, random)) drop_holes(scene, holes_, random);
 }

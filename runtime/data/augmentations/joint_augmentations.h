@@ -10,6 +10,7 @@
 #include "runtime/core/config/registry.h"
 #include "runtime/data/augmentations/chance.h"
 #include "runtime/data/augmentations/holes.h"
+#include "runtime/data/augmentations/warp.h"
 
 namespace stepop {
 
@@ -37,7 +38,7 @@ class JointAugmentations {
   double elastic_sigma_;
   double distortion_;
   NumberRange distortion_strength_;
-  bool is_fisheye_ = false;
+  LensMap* lens_;
   double dropout_;
   HoleOptions holes_;
 };

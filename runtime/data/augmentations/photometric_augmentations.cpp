@@ -4,10 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <functional>
-#include <utility>
 
 #include "runtime/data/augmentations/augmentation.h"
 #include "runtime/data/augmentations/chance.h"
@@ -18,47 +15,21 @@ namespace stepop {
 
 namespace {
 
-/// Changes the colours of all images alike.
-void recolour(Scene& scene, const std::function<at::Tensor(const at::Tensor&)>& change) {
-  for (const SceneValue& image : scene.images) *image.value = with_colours(*image.value, change);
-}
-
 class ColorJitter : public Augmentation {
  public:
   explicit ColorJitter(const Config& params)
-      : brightness_(get_spread(params, "brightness", 1, kFactorLimits)),
-        contrast_(get_spread(params, "contrast", 1, kFactorLimits)),
-        saturation_(get_spread(params, "saturation", 1, kFactorLimits)),
-        hue_(get_spread(params, "hue", 0, {.low = -0.5, .high = 0.5})) {}
+      : ranges_{.brightness = get_spread(params, "brightness", 1, kFactors),
+                .contrast = get_spread(params, "contrast", 1, kFactors),
+                .saturation = get_spread(params, "saturation", 1, kFactors),
+                .hue = get_spread(params, "hue", 0, {.low = -0.5, .high = 0.5})} {}
 
   void apply(Scene& scene, Random& random) const override {
-    const double brightness = brightness_.draw(random);
-    const double contrast = contrast_.draw(random);
-    const double saturation = saturation_.draw(random);
-    const double hue = hue_.draw(random);
-    std::array<int, 4> order = {0, 1, 2, 3};
-    for (int64_t i = 3; i > 0; --i) {
-      std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(random.below(i + 1))]);
-    }
-    recolour(scene, [&](at::Tensor image) {
-      const bool is_coloured = image.size(0) == 3;
-      for (const int change : order) {
-        if (change == 0 && brightness != 1) image = with_brightness(image, brightness);
-        if (change == 1 && contrast != 1) image = with_contrast(image, contrast);
-        if (change == 2 && saturation != 1 && is_coloured)
-          image = with_saturation(image, saturation);
-        if (change == 3 && hue != 0 && is_coloured) image = with_hue(image, hue);
-      }
-      return image;
-    });
+    recolour(scene, draw_jitter(ranges_, random));
   }
 
  private:
-  static constexpr NumberRange kFactorLimits{.low = 0, .high = 100};
-  NumberRange brightness_;
-  NumberRange contrast_;
-  NumberRange saturation_;
-  NumberRange hue_;
+  static constexpr NumberRange kFactors{.low = 0, .high = 100};
+  JitterRanges ranges_;
 };
 
 class RandomGrayscale : public Augmentation {

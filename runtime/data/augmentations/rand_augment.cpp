@@ -1,6 +1,4 @@
-#include <array>
 #include <cmath>
-#include <functional>
 
 #include "runtime/data/augmentations/augmentation.h"
 #include "runtime/data/augmentations/colour.h"
@@ -34,9 +32,6 @@ class RandAugment : public Augmentation {
     const auto move = [&](const AffineOptions& options, PixelPosition middle) {
       transform(scene, affine(options, middle), fill_);
     };
-    const auto recolour = [&](const std::function<at::Tensor(const at::Tensor&)>& to) {
-      for (const SceneValue& image : scene.images) *image.value = with_colours(*image.value, to);
-    };
     constexpr double kDegrees = 180 / 3.14159265358979323846;
     constexpr PixelPosition kCorner{-0.5, -0.5};
     const double shear = sign * std::atan(0.3 * share) * kDegrees;
@@ -58,26 +53,30 @@ class RandAugment : public Augmentation {
                     {0.5 * static_cast<double>(scene.width() - 1),
                      0.5 * static_cast<double>(scene.height() - 1)});
       case 5:
-        return recolour([&](const at::Tensor& image) { return with_brightness(image, factor); });
+        return recolour(scene,
+                        [&](const at::Tensor& image) { return with_brightness(image, factor); });
       case 6:
-        return recolour([&](const at::Tensor& image) {
+        return recolour(scene, [&](const at::Tensor& image) {
           return image.size(0) == 3 ? with_saturation(image, factor) : image;
         });
       case 7:
-        return recolour([&](const at::Tensor& image) { return with_contrast(image, factor); });
+        return recolour(scene,
+                        [&](const at::Tensor& image) { return with_contrast(image, factor); });
       case 8:
-        return recolour([&](const at::Tensor& image) { return with_sharpness(image, factor); });
+        return recolour(scene,
+                        [&](const at::Tensor& image) { return with_sharpness(image, factor); });
       case 9: {
         const auto bits = static_cast<int>(8 - std::nearbyint(4 * share));
-        return recolour([&](const at::Tensor& image) { return with_posterization(image, bits); });
+        return recolour(scene,
+                        [&](const at::Tensor& image) { return with_posterization(image, bits); });
       }
       case 10:
         return recolour(
-            [&](const at::Tensor& image) { return with_solarization(image, 1 - share); });
+            scene, [&](const at::Tensor& image) { return with_solarization(image, 1 - share); });
       case 11:
-        return recolour(with_autocontrast);
+        return recolour(scene, with_autocontrast);
       case 12:
-        return recolour(with_equalization);
+        return recolour(scene, with_equalization);
       default:
         return;  // the change that changes nothing
     }

@@ -7,9 +7,11 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 namespace stepop {
@@ -114,6 +116,13 @@ WarpMap fisheye_map(int64_t height, int64_t width, double k) {
     to[0] = x * factor + middle_x;
     to[1] = y * factor + middle_y;
   });
+}
+
+LensMap* get_lens(const Config& params, std::string_view key) {
+  const std::string mode = params.get(key, "camera");
+  if (mode == "camera") return camera_map;
+  if (mode == "fisheye") return fisheye_map;
+  throw params.error(key, fmt::format("expected camera or fisheye, found \"{}\"", mode));
 }
 
 }  // namespace stepop

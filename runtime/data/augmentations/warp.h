@@ -3,8 +3,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string_view>
 
 #include "runtime/core/base/random.h"
+#include "runtime/core/config/config.h"
 
 namespace stepop {
 
@@ -32,5 +34,9 @@ WarpMap camera_map(int64_t height, int64_t width, double k);
 
 /// The fisheye of albumentations: (1 + k r^2) times the place, r is 1 in the corners.
 WarpMap fisheye_map(int64_t height, int64_t width, double k);
+
+using LensMap = WarpMap(int64_t height, int64_t width, double k);
+/// `camera`, the default, or `fisheye` at the key of a config.
+LensMap* get_lens(const Config& params, std::string_view key);
 
 }  // namespace stepop

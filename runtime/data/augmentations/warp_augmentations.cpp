@@ -101,18 +101,20 @@ class ElasticTransform : public Augmentation {
   double sigma_;
 };
 
-/// See camera_map.
+/// See camera_map and fisheye_map.
 class OpticalDistortion : public Augmentation {
  public:
   explicit OpticalDistortion(const Config& params)
       : strength_(
-            get_range(params, "strength", {.low = -0.05, .high = 0.05}, {.low = -1, .high = 1})) {}
+            get_range(params, "strength", {.low = -0.05, .high = 0.05}, {.low = -1, .high = 1})),
+        map_(get_lens(params, "mode")) {}
   void apply(Scene& scene, Random& random) const override {
-    transform(scene, camera_map(scene.height(), scene.width(), strength_.draw(random)));
+    transform(scene, map_(scene.height(), scene.width(), strength_.draw(random)));
   }
 
  private:
   NumberRange strength_;
+  LensMap* map_;
 };
 
 const Parameter kFillOfWarp{"fill", "-1.0",

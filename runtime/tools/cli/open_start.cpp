@@ -38,6 +38,9 @@ void bind_to_processors(const World& world, Console& console) {
 OpenedStart open_start(const Arguments& arguments, std::optional<RunSource> known, World& world,
                        Console& console) {
   world.check_same("the command line", arguments.command_line);
+  if (arguments.resume) {
+    world.check_same("the run that --resume found", arguments.project.value_or("none"));
+  }
   OpenedStart opened{.time = time_name(), .is_resuming = continues_run(arguments)};
   if (world.is_root()) {
     opened.source = known ? std::move(*known) : find_source(arguments);

@@ -52,7 +52,8 @@ TEST_CASE("images, masks, boxes and keypoints move together, whatever the change
         "RandomResizedCrop, size: [60, 60], scale: [0.7, 1]",
         "RandomAffine, degrees: 180, translate: [0.1, 0.1], scale: [0.8, 1.3], shear: 10",
         "RandomAffine, degrees: [30, 40], fill: repeat", "RandomPerspective, p: 1",
-        "ElasticTransform, alpha: 60", "OpticalDistortion, strength: [-0.4, 0.4]"}) {
+        "ElasticTransform, alpha: 60", "OpticalDistortion, strength: [-0.4, 0.4]",
+        "OpticalDistortion, strength: [-0.3, 0.3], mode: fisheye"}) {
     const AugmentationList list = list_of("[{class: " + change + "}]");
     int64_t whole = 0;
     for (uint64_t seed = 0; seed < 30; ++seed) {
