@@ -167,6 +167,30 @@ TEST_CASE("`only` changes some keys, all images change alike, and `swap` exchang
   CHECK(values_of<float>(disk.points) == std::vector<float>{58, 6, 60, 4, 62, 2});
 }
 
+/// The page's example, runtime/data/views/README.md.
+class TestDarker : public Augmentation {
+ public:
+  explicit TestDarker(const Config& params) : most_(params.get("most", 0.5)) {}
+  void apply(Scene& scene, Random& random) const override {
+    const double factor = 1 - most_ * random.uniform();
+    recolour(scene, [&](const at::Tensor& image) { return image * factor; });
+  }
+
+ private:
+  double most_;
+};
+STEPOP_REGISTER_AUGMENTATION(TestDarker, {"For tests.", {{"most", "0.5", "1: up to black"}}});
+
+TEST_CASE("an augmentation of a user's own stands in a list") {
+  Disk disk;
+  Random random(0);
+  list_of("[{class: TestDarker, most: 0.3}]").apply(disk.scene, random);
+  const double white = disk.image.max().item<double>();  // 1 before
+  CHECK(white < 1);
+  CHECK(white > 2 * 0.7 - 1);
+  CHECK(disk.image.min().item<double>() == doctest::Approx(white / 2 - 0.5));  // 0 before
+}
+
 TEST_CASE("mistakes in a list are named with their place") {
   const auto message = [](const std::string& yaml) {
     return message_of([&] {
