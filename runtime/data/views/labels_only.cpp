@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/base/text.h"
+#include "runtime/data/views/view.h"
+
+namespace stepop {
+namespace {
+
+/// The labels of another dataset, without its examples: no file behind them is read.
+class LabelsOnly : public Dataset {
+ public:
+  explicit LabelsOnly(const Config& params) : source_(params, "dataset") {
+    const std::vector<std::string> known = source_->label_keys();
+    std::vector<std::string> keys = known;
+    if (params.has("keys")) keys = params.get<std::vector<std::string>>("keys");
+    for (const auto& key : keys) {
+      at::Tensor values = source_.labels(key);
+      if (!values.defined()) {
+        throw params.error("keys", fmt::format("{} has no label \"{}\"; its labels are: {}",
+                                               source_.place(), key, list_text(known)));
+      }
+      labels_.set(key, std::move(values));
+    }
+    if (labels_.empty()) throw params.error("dataset", "it has no labels");
+  }
+
+  int64_t size() const override { return source_.size(); }
+
+  Example get(int64_t index, Random& /*random*/) const override {
+    check_index(index, size());
+    Example example;
+    for (const auto& [key, values] : labels_) example.tensors.set(key, values[index]);
+    return example;
+  }
+
+  at::Tensor labels(std::string_view key) const override {
+    const at::Tensor* values = labels_.find(key);
+    return values == nullptr ? at::Tensor() : *values;
+  }
+
+  std::vector<std::string> label_keys() const override {
+    std::vector<std::string> keys;
+    for (const auto& [key, values] : labels_) keys.push_back(key);
+    return keys;
+  }
+
+ private:
+  Source source_;
+  OrderedMap<at::Tensor> labels_;  ///< Each [size(), ...].
+};
+
+STEPOP_REGISTER_DATASET(LabelsOnly,
+                        {"The labels of another dataset, without reading its examples.",
+                         {{"dataset", "", "whose labels are read"},
+                          {"keys", "null", "a list of those that are taken; null: all"}}});
+
+}  // namespace
+}  // namespace stepop
