@@ -52,7 +52,7 @@ Pose Figures::appearance_pose_of(int64_t index) const {
 void Figures::draw(int64_t index, float* stickman, float* appearance, float* target) const {
   const Appearance person = appearance_of(index);
   const Pose pose = pose_of(index);
-  draw_stickman(joints_of(pose, image_size_), image_size_, style_, stickman);
+  draw_stickman(joints_of(pose, image_size_), image_size_, style_, openpose_18(), stickman);
   draw_figure(person, appearance_pose_of(index), image_size_, appearance);
   draw_figure(person, pose, image_size_, target);
 }

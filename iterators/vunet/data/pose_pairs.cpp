@@ -18,10 +18,8 @@
 namespace stepop::vunet {
 namespace {
 
-constexpr size_t kJoints = std::tuple_size_v<Joints>;
-
 /// The types of the columns that PosePairs needs, in the form of Csv's parameters.
-Value::Map columns_of(const CsvTable& table) {
+Value::Map columns_of(const CsvTable& table, size_t joints) {
   Value::Map types;
   for (const auto& name : table.header) types.set(name, "skip");
   std::vector<std::string> missing;
@@ -30,7 +28,7 @@ Value::Map columns_of(const CsvTable& table) {
     types.set(name, type);
   };
   take("image", "image");
-  for (size_t joint = 0; joint < kJoints; ++joint) {
+  for (size_t joint = 0; joint < joints; ++joint) {
     take(fmt::format("x{}", joint), "float");
     take(fmt::format("y{}", joint), "float");
   }
@@ -39,8 +37,8 @@ Value::Map columns_of(const CsvTable& table) {
   throw Error(
       fmt::format("{}: no column {}; expected image, x0, y0, ..., x{}, y{} and person, "
                   "found the {} columns {}",
-                  table.path, fmt::join(missing, ", "), kJoints - 1, kJoints - 1,
-                  table.header.size(), fmt::join(table.header, ", ")));
+                  table.path, fmt::join(missing, ", "), joints - 1, joints - 1, table.header.size(),
+                  fmt::join(table.header, ", ")));
 }
 
 }  // namespace
@@ -60,13 +58,17 @@ int64_t get_stickman_size(const Config& params) {
 PosePairs::PosePairs(const Config& params)
     : path_(get_file(params, "path")),
       image_size_(get_stickman_size(params)),
-      style_(get_stickman_style(params, {})) {
+      style_(get_stickman_style(params, {})),
+      model_(get_keypoint_model(params)) {
   const bool is_random = get_is_random(params);
   const CsvTable table = read_csv(path_);
   if (table.lines.empty()) throw Error(path_ + ": holds no rows below its header");
-  const Config types(Value(Value::Map{{"columns", columns_of(table)}}));
+  const Config types(Value(Value::Map{{"columns", columns_of(table, model_.joints)}}));
   rows_.resize(table.lines.size());
-  for (size_t row = 0; row < rows_.size(); ++row) rows_[row].line = table.lines[row];
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    rows_[row].line = table.lines[row];
+    rows_[row].joints.resize(model_.joints);
+  }
   for (const CsvColumn& column : read_csv_columns(table, types)) take_column(column);
   std::vector<int64_t> people;
   for (const Row& row : rows_) people.push_back(row.person);
@@ -105,10 +107,10 @@ at::Tensor PosePairs::read_image_of(const Row& row) const {
 at::Tensor PosePairs::stickman_of(const Row& row, int64_t height, int64_t width) const {
   const double down = static_cast<double>(image_size_) / static_cast<double>(height);
   const double right = static_cast<double>(image_size_) / static_cast<double>(width);
-  Joints joints = row.joints;
+  std::vector<Joint> joints = row.joints;
   for (Joint& joint : joints) joint = {joint.x * right, joint.y * down};
   try {
-    return draw_stickman(joints, image_size_, style_);
+    return draw_stickman(joints, image_size_, style_, model_);
   } catch (const Error& error) {
     throw Error(
         fmt::format("{}:{}: resized to {} pixels, {}", path_, row.line, image_size_, error.what()));
@@ -156,6 +158,10 @@ STEPOP_REGISTER(
       {"dataset", "null", "instead of path: examples with an image and keypoints"},
       {"image", "image", "with dataset: the key of the image"},
       {"keypoints", "keypoints", "with dataset: the key of the joints [18, 2 or more], x and y"},
+      {"keypoint_model", "openpose_18",
+       "which joints there are: openpose_18, coco_17, body_25, or a map {joints: 21, midpoints: "
+       "[[5, "
+       "6]], body: [...], right: [[2, 3], ...], middle: [...], left: [...]}"},
       {"relative", "false", "with dataset: joints are parts of width and height, not pixels"},
       {"person", "null", "with dataset: the label that tells people apart; null: all are one"}}});
 

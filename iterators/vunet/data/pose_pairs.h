@@ -13,8 +13,9 @@ namespace stepop::vunet {
 /// Pairs of images of one person in two poses, from a table of images, keypoints and people.
 ///
 /// The table is a CSV file (as Csv reads it) with the columns `image`, the path of a PNG or JPEG
-/// relative to the table; `x0`, `y0` to `x17`, `y17`, the 18 OpenPose joints in pixels of that
-/// image, (0, 0) for an absent joint; and `person`, any text. Other columns are ignored.
+/// relative to the table; `x0`, `y0` to `x17`, `y17`, or as many as `keypoint_model` has, the
+/// joints in pixels of that image, (0, 0) for an absent joint; and `person`, any text. Other
+/// columns are ignored.
 ///
 /// Row i is the target of example i; its appearance comes from another row of the same person, or
 /// from row i if there is no other. Parameters: `path`, the table; `size`, the pixels a side to
@@ -38,8 +39,8 @@ class PosePairs : public Dataset {
 
  private:
   struct Row {
-    std::string image;  ///< Absolute path.
-    Joints joints;      ///< Pixels of the stored image.
+    std::string image;          ///< Absolute path.
+    std::vector<Joint> joints;  ///< Pixels of the stored image.
     int64_t person = 0;
     int64_t line = 0;  ///< The line in the table.
   };
@@ -52,6 +53,7 @@ class PosePairs : public Dataset {
   std::string path_;
   int64_t image_size_;
   StickmanStyle style_;
+  KeypointModel model_;
   std::vector<Row> rows_;
   Partners partners_;
 };

@@ -31,7 +31,8 @@ class PosePairsOfDataset : public Dataset {
         keypoints_(params.get("keypoints", "keypoints")),
         is_relative_(params.get("relative", false)),
         image_size_(get_stickman_size(params)),
-        style_(get_stickman_style(params, {})) {
+        style_(get_stickman_style(params, {})),
+        model_(get_keypoint_model(params)) {
     if (params.has("path")) throw params.error("path", "\"dataset\" is given as well");
     const bool is_random = get_is_random(params);
     people_.resize(static_cast<size_t>(source_->size()), 0);
@@ -116,18 +117,18 @@ class PosePairsOfDataset : public Dataset {
 
   at::Tensor stickman_of(const Example& example, int64_t height, int64_t width) const {
     const at::Tensor points = tensor_of(example, keypoints_).to(at::kDouble).contiguous();
-    constexpr auto kCount = static_cast<int64_t>(std::tuple_size_v<Joints>);
-    if (points.dim() != 2 || points.size(0) != kCount || points.size(1) < 2) {
+    const auto count = static_cast<int64_t>(model_.joints);
+    if (points.dim() != 2 || points.size(0) != count || points.size(1) < 2) {
       throw Error(fmt::format("PosePairs: \"{}\": expected [{}, 2 or more], found {}", keypoints_,
-                              kCount, describe_tensor(tensor_of(example, keypoints_))));
+                              count, describe_tensor(tensor_of(example, keypoints_))));
     }
     const double across =
         static_cast<double>(image_size_) / (is_relative_ ? 1.0 : static_cast<double>(width));
     const double down =
         static_cast<double>(image_size_) / (is_relative_ ? 1.0 : static_cast<double>(height));
     const auto* numbers = points.const_data_ptr<double>();
-    Joints joints;
-    for (int64_t i = 0; i < kCount; ++i) {
+    std::vector<Joint> joints(model_.joints);
+    for (int64_t i = 0; i < count; ++i) {
       const double x = numbers[i * points.size(1)];
       const double y = numbers[i * points.size(1) + 1];
       if (!std::isfinite(x) || !std::isfinite(y)) {
@@ -138,7 +139,7 @@ class PosePairsOfDataset : public Dataset {
       }
       joints[static_cast<size_t>(i)] = {x * across, y * down};
     }
-    return draw_stickman(joints, image_size_, style_);
+    return draw_stickman(joints, image_size_, style_, model_);
   }
 
   std::unique_ptr<Dataset> source_;
@@ -147,6 +148,7 @@ class PosePairsOfDataset : public Dataset {
   bool is_relative_;
   int64_t image_size_;
   StickmanStyle style_;
+  KeypointModel model_;
   std::vector<int64_t> people_;  ///< The person of each example, from 0.
   Partners partners_;
 };

@@ -13,40 +13,40 @@
 namespace stepop::vunet {
 namespace {
 
-/// The lines and joints that are drawn in one colour.
-struct Part {
-  Colour colour;
-  std::vector<std::pair<size_t, size_t>> lines;
-  std::vector<size_t> joints;
-};
-
+constexpr Colour kRed = {255, 0, 0};
 constexpr Colour kGreen = {0, 255, 0};
-constexpr std::array<size_t, 5> kBody = {1, 2, 8, 11, 5};
-
-const std::array<Part, 3>& parts() {
-  static const std::array<Part, 3> all = {
-      Part{{255, 0, 0}, {{2, 3}, {3, 4}, {2, 8}, {8, 9}, {9, 10}}, {2, 3, 4, 8, 9, 10}},
-      Part{kGreen, {{16, 14}, {14, 0}, {0, 15}, {15, 17}, {0, 1}}, {0, 1, 14, 15, 16, 17}},
-      Part{{0, 0, 255}, {{5, 6}, {6, 7}, {5, 11}, {11, 12}, {12, 13}}, {5, 6, 7, 11, 12, 13}}};
-  return all;
-}
+constexpr Colour kBlue = {0, 0, 255};
 
 int64_t to_subpixels(double pixels) {
   return static_cast<int64_t>(std::floor(pixels * static_cast<double>(kSubpixels) + 0.5));
 }
 
-std::array<Point, 18> to_points(const Joints& joints) {
-  std::array<Point, 18> points;
-  for (size_t i = 0; i < joints.size(); ++i) {
-    const auto [x, y] = joints[i];
+/// Where a joint is drawn.
+struct DrawnJoint {
+  Point point;
+  bool is_absent;
+};
+
+/// The places of all joints, then those of the midpoints.
+std::vector<DrawnJoint> to_places(std::span<const Joint> joints, const KeypointModel& model) {
+  std::vector<Joint> all(joints.begin(), joints.end());
+  for (const auto& [a, b] : model.midpoints) {
+    const bool is_absent = joints[a].is_absent() || joints[b].is_absent();
+    all.push_back(is_absent
+                      ? Joint{}
+                      : Joint{(joints[a].x + joints[b].x) / 2, (joints[a].y + joints[b].y) / 2});
+  }
+  std::vector<DrawnJoint> places;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto [x, y] = all[i];
     constexpr auto kMost = static_cast<double>(kMostCoordinate);
     if (!(std::abs(x) <= kMost && std::abs(y) <= kMost)) {  // also catches NaN
       throw Error(fmt::format("joint {} is at ({}, {}): expected pixels, at most {} from the image",
                               i, x, y, kMostCoordinate));
     }
-    points[i] = {to_subpixels(x), to_subpixels(y)};
+    places.push_back({{to_subpixels(x), to_subpixels(y)}, all[i].is_absent()});
   }
-  return points;
+  return places;
 }
 
 double get_pixels(const Config& params, const char* key, double fallback) {
@@ -63,34 +63,43 @@ StickmanStyle get_stickman_style(const Config& params, const StickmanStyle& defa
           .joint_radius = get_pixels(params, "joint_radius", defaults.joint_radius)};
 }
 
-void draw_stickman(const Joints& joints, int64_t size, const StickmanStyle& style, float* values) {
-  const std::array<Point, 18> points = to_points(joints);
+void draw_stickman(std::span<const Joint> joints, int64_t size, const StickmanStyle& style,
+                   const KeypointModel& model, float* values) {
+  if (joints.size() != model.joints) {
+    throw Error(fmt::format("expected {} joints, found {}", model.joints, joints.size()));
+  }
+  const std::vector<DrawnJoint> places = to_places(joints, model);
+  const std::array parts = {std::pair{kRed, &model.right}, std::pair{kGreen, &model.middle},
+                            std::pair{kBlue, &model.left}};
   Canvas canvas(size, {0, 0, 0});
   std::vector<Point> body;
-  for (const size_t joint : kBody) {
-    if (!joints[joint].is_absent()) body.push_back(points[joint]);
+  for (const size_t joint : model.body) {
+    if (!places[joint].is_absent) body.push_back(places[joint].point);
   }
   canvas.fill_polygon(body, {.colour = kGreen});
-  for (const Part& part : parts()) {
-    for (const auto& [from, to] : part.lines) {
-      if (joints[from].is_absent() || joints[to].is_absent()) continue;
-      canvas.fill_capsule(points[from], points[to], to_subpixels(style.line_width / 2),
-                          {.colour = part.colour});
+  for (const auto& [colour, lines] : parts) {
+    for (const auto& [from, to] : *lines) {
+      if (places[from].is_absent || places[to].is_absent) continue;
+      canvas.fill_capsule(places[from].point, places[to].point, to_subpixels(style.line_width / 2),
+                          {.colour = colour});
     }
   }
-  for (const Part& part : parts()) {
-    for (const size_t joint : part.joints) {
-      if (joints[joint].is_absent()) continue;
-      canvas.fill_disc(points[joint], to_subpixels(style.joint_radius + 0.5),
-                       {.colour = part.colour});
+  for (const auto& [colour, lines] : parts) {
+    for (const auto& [from, to] : *lines) {
+      for (const size_t joint : {from, to}) {
+        if (places[joint].is_absent) continue;
+        canvas.fill_disc(places[joint].point, to_subpixels(style.joint_radius + 0.5),
+                         {.colour = colour});
+      }
     }
   }
   canvas.write(values);
 }
 
-at::Tensor draw_stickman(const Joints& joints, int64_t size, const StickmanStyle& style) {
+at::Tensor draw_stickman(std::span<const Joint> joints, int64_t size, const StickmanStyle& style,
+                         const KeypointModel& model) {
   at::Tensor image = at::empty({3, size, size}, at::kFloat);
-  draw_stickman(joints, size, style, image.mutable_data_ptr<float>());
+  draw_stickman(joints, size, style, model, image.mutable_data_ptr<float>());
   return image;
 }
 

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
+#include "iterators/vunet/data/keypoint_model.h"
 #include "runtime/core/config/config.h"
 
 namespace stepop::vunet {
@@ -36,24 +38,28 @@ struct StickmanStyle {
 /// The style at `line_width` and `joint_radius` of a dataset's parameters.
 StickmanStyle get_stickman_style(const Config& params, const StickmanStyle& defaults);
 
-/// Draws joints as the pose input of VUNet (Esser, Sutter, Ommer, CVPR 2018): float [3, size, size]
-/// in [-1, 1], black with, one over the other,
+/// Draws the joints of a model, as many as it has, as the pose input of VUNet (Esser, Sutter,
+/// Ommer, CVPR 2018): float [3, size, size] in [-1, 1], black with, one over the other,
 ///
-/// 1. the body in green: the polygon of neck, right shoulder, right hip, left hip, left shoulder;
+/// 1. the body in green: with `openpose_18` the polygon of neck, right shoulder, right hip, left
+///    hip, left shoulder;
 /// 2. lines of `line_width`: red for arm, flank and leg of the person's right, which is the image's
 ///    left if the person faces the viewer; green from ear to eye to nose on both sides and from the
 ///    nose to the neck; blue for the person's left;
-/// 3. the joints in the same colours, discs of `joint_radius` around a pixel's centre: a radius of
-///    3 makes discs 7 pixels wide.
+/// 3. the ends of these lines in the same colours, discs of `joint_radius` around a pixel's centre:
+///    a radius of 3 makes discs 7 pixels wide.
 ///
 /// There is no anti-aliasing: a pixel is painted when its centre is in a shape or on its edge;
 /// coordinates and radii are rounded to 16ths of a pixel. An absent joint is left out with its
 /// lines and its corner of the body; shapes are cut off at the image's edge. The pixels are the
 /// same on every machine. Throws Error for a joint that is not a number, or that is more than 8192
 /// pixels away.
-at::Tensor draw_stickman(const Joints& joints, int64_t size, const StickmanStyle& style = {});
+at::Tensor draw_stickman(std::span<const Joint> joints, int64_t size,
+                         const StickmanStyle& style = {},
+                         const KeypointModel& model = openpose_18());
 
 /// The same, written as 3 * size * size numbers.
-void draw_stickman(const Joints& joints, int64_t size, const StickmanStyle& style, float* values);
+void draw_stickman(std::span<const Joint> joints, int64_t size, const StickmanStyle& style,
+                   const KeypointModel& model, float* values);
 
 }  // namespace stepop::vunet
