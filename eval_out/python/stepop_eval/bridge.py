@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import argparse
 import contextlib
+import dataclasses
 import errno
 import fcntl
 import importlib.util
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from .errors import EvalError
-from .follow import Follower, Line, Process, Row, Run
+from .follow import IMAGES, SOUNDS, TEXTS, VIDEOS, Follower, Line, Process, Row, Run
 
 POLL_SECONDS = 0.5
 # So long a bridge waits for that of the start before, which sends its rest.
@@ -243,7 +244,7 @@ def follow(backend_type: Type[Backend], path: str, given: Dict[str, Any], is_bes
             follower.read()
             rows = follower.take(is_over)
             if rows:
-                backend.send(rows)
+                backend.send([_handled(row, backend.settings.get("handlers")) for row in rows])
                 memory.add(rows)
             if not follower.has_read_all:
                 continue
@@ -255,6 +256,22 @@ def follow(backend_type: Type[Backend], path: str, given: Dict[str, Any], is_bes
         backend.close(state if is_ours else None)
         end = [state, now.started if now else ""]
         memory.save(memory.id or "", end if is_ours else None)
+
+
+#: What `handlers` of an integration calls the files of a log, by their endings.
+KINDS = {
+    **dict.fromkeys(IMAGES + VIDEOS, "images"),
+    **dict.fromkeys(SOUNDS, "audio"),
+    **dict.fromkeys(TEXTS, "texts"),
+}
+
+
+def _handled(row: Row, handlers: Optional[List[str]]) -> Row:
+    """The row with the kinds of logs that the config names; without any, the whole row."""
+    if not handlers:
+        return row
+    files = {key: path for key, path in row.files.items() if KINDS.get(path.suffix) in handlers}
+    return dataclasses.replace(row, values=row.values if "scalars" in handlers else {}, files=files)
 
 
 def _is_same_training(a: Optional[Process], b: Optional[Process]) -> bool:

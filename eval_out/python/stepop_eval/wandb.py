@@ -57,9 +57,8 @@ class WandB(Backend):
             raise self.not_installed() from None
         self._wandb = wandb
         mode = self._mode()
-        id = memory.id or "".join(
-            secrets.choice(string.ascii_lowercase + string.digits) for _ in range(8)
-        )
+        # An agent of a sweep has given the run its id.
+        id = memory.id or os.environ.get("WANDB_RUN_ID") or _new_id()
         kept = memory.kept(self.run.lines())
         memory.save(id)
         process = self.run.process()
@@ -163,6 +162,10 @@ class WandB(Backend):
             for folder in here.parent.glob(f"offline-run-*-{self._id}"):
                 if folder != here:  # this one has all that is in them and in the run
                     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _new_id() -> str:
+    return "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(8))
 
 
 if __name__ == "__main__":

@@ -164,6 +164,32 @@ class LoopTest(unittest.TestCase):
                     self.fail("both have it")
 
 
+class HandlersTest(unittest.TestCase):
+    def sent(self, config):
+        """The names of the numbers and of the files that a service is sent."""
+        made = MadeRun(config)
+        made.log(1, loss=0.5)
+        for name, ending in (("train/log_op/a", ".png"), ("train/log_op/b", ".wav"),
+                             ("train/log_op/c", ".txt"), ("train/log_op/d", ".gif")):  # fmt: skip
+            made.file(name, 1, ending=ending)
+        rows = []
+        with mock.patch.object(Service, "send", lambda self, new: rows.extend(new)):
+            sent(made)
+        (row,) = rows
+        names = "".join(sorted(key[-1] for key in row.files))
+        return "loss" in row.values, names, row.step
+
+    def test_a_service_is_sent_the_kinds_of_logs_that_the_config_names(self):
+        def with_handlers(handlers):
+            return self.sent(f"integrations: {{service: {{handlers: {handlers}}}}}\n")
+
+        self.assertEqual(self.sent("seed: 1\n"), (True, "abcd", 1))
+        self.assertEqual(with_handlers("null"), (True, "abcd", 1))
+        self.assertEqual(with_handlers("[scalars]"), (True, "", 1))
+        self.assertEqual(with_handlers("[images, texts]"), (False, "acd", 1))
+        self.assertEqual(with_handlers("[scalars, audio]"), (True, "b", 1))
+
+
 class CommandTest(unittest.TestCase):
     def run_main(self, *arguments):
         out, err = io.StringIO(), io.StringIO()
@@ -289,6 +315,15 @@ class WandBTest(unittest.TestCase):
                 with contextlib.redirect_stdout(io.StringIO()):
                     follow(WandB, str(made.path), {}, False)
         return begun, logged
+
+    def test_the_run_of_an_agent_has_the_agents_id_also_when_it_is_resumed_without_the_agent(self):
+        made = MadeRun()
+        made.log(1, a=1)
+        with mock.patch.dict("os.environ", {"WANDB_RUN_ID": "of_agent"}):
+            ((first,), _) = self.online(made, 0)
+        made.log(2, a=2)
+        ((again,), logged) = self.online(made, 2)
+        self.assertEqual((first["id"], again["id"], logged), ("of_agent", "of_agent", [2]))
 
     def test_online_a_resume_goes_on_and_what_is_logged_again_is_taken_back(self):
         made = MadeRun()

@@ -14,6 +14,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/base/text.h"
+#include "runtime/core/log/log_kinds.h"
 #include "runtime/core/log/metrics_file.h"
 #include "runtime/core/system/child_process.h"
 #include "runtime/core/system/folders.h"
@@ -60,7 +61,9 @@ std::string last_line_of(const std::string& path) {
 Bridge::Bridge(std::string name, const Config& params)
     : name_(std::move(name)),
       python_(find_python(params.has("python") ? params.get<std::string>("python") : "")),
-      wait_(params.get_between("wait", 0, kMostWait, kWait)) {}
+      wait_(params.get_between("wait", 0, kMostWait, kWait)) {
+  const LogKinds checked(params);  // stepop_eval.bridge reads and follows it
+}
 
 void Bridge::begin(const SinkStart& start) {
   run_ = fs::path(start.folder).parent_path().string();
@@ -136,6 +139,7 @@ STEPOP_REGISTER(
     },
     {"Sends the run to Weights & Biases, by their Python package, in a process of its own.",
      {{"active", "false", "whether it is sent"},
+      {"handlers", "null", "what of the logs, such as [scalars, images]; null: all"},
       {"project", "null", "the project; by default that of WANDB_PROJECT, else uncategorized"},
       {"entity", "null", "the user or team; by default that of WANDB_ENTITY, else your own"},
       {"group", "null", "what runs are grouped by; by default the name of their sweep"},
@@ -151,6 +155,7 @@ STEPOP_REGISTER(
     },
     {"Sends the run to MLflow, by its Python package, in a process of its own.",
      {{"active", "false", "whether it is sent"},
+      {"handlers", "null", "what of the logs, such as [scalars, images]; null: all"},
       {"tracking_uri", "null", "the server or store; by default that of MLFLOW_TRACKING_URI"},
       {"experiment", "null", "by default that of MLFLOW_EXPERIMENT_NAME, else Default"},
       {"python", "python3", "the Python, by default that of the tree's .venv, else on the PATH"},

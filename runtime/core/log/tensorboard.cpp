@@ -172,7 +172,8 @@ std::string tf_record(std::string_view data) {
   return record + masked(data);
 }
 
-TensorBoard::TensorBoard(const Config& params) : wants_graph_(params.get("graph", true)) {}
+TensorBoard::TensorBoard(const Config& params)
+    : wants_graph_(params.get("graph", true)), kinds_(params) {}
 
 void TensorBoard::begin(const SinkStart& start) {
   file_.emplace(new_path(start.folder + "/tensorboard"));
@@ -184,11 +185,15 @@ void TensorBoard::begin(const SinkStart& start) {
 
 void TensorBoard::write(const LogEvent& event, const LogRecord& record) {
   std::string values;
-  for (const auto& [name, value] : record.scalars) values += scalar(name, value);
-  for (const auto& [name, bytes] : record.images) values += image(name, bytes);
-  for (const auto& [name, wav] : record.sounds) values += sound(name, wav);
-  for (const auto& [name, content] : record.texts) values += text(name, content);
-  for (const auto& [name, numbers] : record.histograms) values += histogram(name, numbers);
+  const auto add = [&](std::string_view kind, const auto& all, const auto& value_of) {
+    if (!kinds_.has(kind)) return;
+    for (const auto& [name, content] : all) values += value_of(name, content);
+  };
+  add("scalars", record.scalars, scalar);
+  add("images", record.images, image);
+  add("audio", record.sounds, sound);
+  add("texts", record.texts, text);
+  add("histograms", record.histograms, histogram);
   if (!values.empty()) file_->append(tf_record(summary(event.step, values)));
 }
 
@@ -199,4 +204,5 @@ STEPOP_REGISTER_INTEGRATION(
     {"Numbers, pictures, sounds, texts and the config for TensorBoard, in the "
      "run's train/tensorboard/.",
      {{"active", "false", "whether event files are written"},
+      {"handlers", "null", "what of the logs, such as [scalars, images]; null: all"},
       {"graph", "true", "with what the networks compute"}}});

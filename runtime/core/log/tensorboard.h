@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/core/log/log_kinds.h"
 #include "runtime/core/log/sink.h"
 #include "runtime/core/system/append_file.h"
 
@@ -48,6 +49,7 @@ class TensorBoard : public Sink {
 
  private:
   bool wants_graph_ = false;
+  LogKinds kinds_;
   std::optional<AppendFile> file_;
 };
 

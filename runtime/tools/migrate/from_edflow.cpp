@@ -36,7 +36,7 @@ constexpr std::array kSame = {"batch_size",
                               "fixed_example_indices"};
 
 /// Keys without a place here, and the reason.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kGone = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kGone = {{
     {"code_root", "left out: the sources that `code` names are copied into the run by themselves"},
     {"fcond", "is Python: write it as eval_filter: {steps: [...], match: ..., where: ...}"},
     {"git", "left out: git's state is noted in the log and in outputs, nothing is committed"},
@@ -45,7 +45,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kGone = 
     {"project", "left out: -p names a run to resume"},
     {"edflow_version", "left out"},
     {"edflow", "left out"},
-    {"handlers", "left out: all numbers and pictures of logs are sent"},
     {"val_freq", "left out: log_ops: [{op: validation/log_op, when: N}] says it"},
     {"nogpu", "left out: device: cpu"},
     {"bar_position", "left out"},
@@ -315,9 +314,10 @@ class EdflowTranslation {
     for (const auto& [key, below] : value.as_map()) {
       const std::string path = "integrations/" + key;
       if ((key == "tensorboard" || key == "tensorboardX") && below.is_map()) {
-        take_integration(path, "integrations/tensorboard/", {"active"}, below.as_map());
+        take_integration(path, "integrations/tensorboard/", {"active", "handlers"}, below.as_map());
       } else if (key == "wandb" && below.is_map()) {
-        take_integration(path, path + "/", {"active", "project", "entity"}, below.as_map());
+        take_integration(path, path + "/", {"active", "handlers", "project", "entity"},
+                         below.as_map());
       } else if (key == "minimal_logging") {
         note(path + "/image_format", std::string(find_in(kGone, "image_format")));
       } else {
@@ -327,12 +327,22 @@ class EdflowTranslation {
     }
   }
 
+  /// Kinds of logs; figures are images here.
+  static Value without_figures(const Value& handlers) {
+    if (!handlers.is_list()) return handlers;
+    Value::List kinds;
+    for (const Value& kind : handlers.as_list()) {
+      if (!(kind == Value("figures"))) kinds.push_back(kind);
+    }
+    return kinds;
+  }
+
   /// Keys in `same` become keys of `here`; all other keys get a note.
   void take_integration(const std::string& path, const std::string& here,
                         const std::vector<std::string_view>& same, const Value::Map& values) {
     for (const auto& [key, value] : values) {
       if (std::ranges::find(same, key) != same.end()) {
-        set(here + key, value);
+        set(here + key, key == "handlers" ? without_figures(value) : value);
       } else {
         const auto why = find_in(kGone, key);
         note(path + "/" + key, why.empty() ? "no counterpart" : std::string(why));

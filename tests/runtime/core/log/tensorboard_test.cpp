@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <limits>
 
+#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/formats/wav_file.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/core/pictures/image_grid.h"
@@ -189,6 +190,29 @@ TEST_CASE(
         "input [(1, 4, 10), (2, 4, 10), (3, 4, 10)]\n"
         "config text [(0, '    lr: 1\\n'), (3, '    lr: 2\\n'), (4, '    lr: 3\\n'), "
         "(5, '    lr: 4\\n')]\n");
+}
+
+TEST_CASE("handlers say which logs TensorBoard gets, and a kind that is not there is reported") {
+  const auto params = [](const std::string& yaml) {
+    return Config(parse_yaml(yaml, {"test.yaml", 0}));
+  };
+  const ScratchFolder folder;
+  TensorBoard board(params("{handlers: [images, texts]}"));
+  board.begin({.folder = folder.path(), .first_step = 0, .config = "a: 1\n"});
+  board.write({.step = 3}, {.scalars = {{"loss", 0.5}},
+                            .images = {{"fake", image_grid_png(at::zeros({1, 1, 2, 3}))}},
+                            .texts = {{"said", "yes"}}});
+  board.write({.step = 4}, {.scalars = {{"loss", 0.25}}});
+  board.sync();
+  CHECK(events({board.path()}) ==
+        R"({"step": 0, "version": "brain.Event:2"}
+{"step": 0, "status": 1}
+{"step": 0, "config": "text:     a: 1\n"}
+{"step": 3, "fake": "png 2x3x1", "said": "text:     yes"}
+)");
+  CHECK(message_of([&] { TensorBoard wrong(params("{handlers: [scalar]}")); }) ==
+        "test.yaml:1: handlers: there are no logs of the kind \"scalar\"; there are: scalars, "
+        "images, audio, texts, histograms");
 }
 
 }  // namespace log_tensorboard_test
