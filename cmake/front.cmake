@@ -20,8 +20,8 @@ set(front_files
   runtime/core/system/ append_file atomic_file checksum file_calls file_lock folders owner read_file
   eval_out/read/ find_evaluations
   runtime/train/checkpoint/ checkpoint checkpoint_folder progress
-  runtime/train/run/ provenance run_directory run_lock run_summary
-  runtime/tools/cli/ arguments command command_line config_groups flags help remedy standard_streams
+  runtime/train/run/ data_files provenance run_directory run_lock run_summary start_record
+  runtime/tools/cli/ arguments command command_line config_groups flags help remedy run_starts standard_streams
   runtime/tools/components/ config_paths
   runtime/tools/code/ build_settings
   runtime/tools/front/ config_command library_folders main new_parts

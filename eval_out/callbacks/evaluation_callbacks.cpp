@@ -45,8 +45,8 @@ EvaluationCallbacks::EvaluationCallbacks(const Config& config, std::string place
   if (const Value* value = config.peek(place_);
       value != nullptr && !value->is_null() && !value->is_map()) {
     throw config.error(place_,
-                       "expected a map of names and callbacks, such as {accuracy: accuracy}, "
-                       "found " +
+                       "expected callbacks, [accuracy], or a map of names and callbacks, such as "
+                       "{accuracy: accuracy}, found " +
                            value->describe());
   }
   const Config here = config.at(place_);

@@ -10,6 +10,7 @@
 
 #include "runtime/train/run/provenance.h"
 #include "runtime/train/run/run_lock.h"
+#include "runtime/train/run/start_record.h"
 #include "tests/cli/command.h"
 
 namespace stepop {
@@ -133,6 +134,26 @@ TEST_CASE("runs are sorted, and listed for programs") {
   CHECK(run_in(folder, "stepop runs --sort up").err ==
         "stepop: stepop runs: --sort up: expected name, state, step, last, best or age\n");
   CHECK(run_in(folder, "mkdir none; stepop runs none --json").out == "[]\n");
+}
+
+TEST_CASE("--commands shows the command line of each run, and which process trains it") {
+  const ScratchFolder folder;
+  make_run(folder, "logs/2026-11-21T10-00-00_a", accuracy(23, "0.5"), "running", 3h);
+  make_run(folder, "logs/2026-11-21T11-00-00_b", "", "done", 2h);
+  const std::string start = "/configs/train_2026-11-21T10-00-00";
+  folder.write(
+      "logs/2026-11-21T10-00-00_a" + start + ".json",
+      StartRecord{.kind = "new", .command = "stepop -n a -b 'my configs/a.yaml' -t"}.to_json());
+  const std::string process = fmt::format("{}:{}", host_name(), getpid());
+  const std::string out = run_in(folder, "stepop runs --commands").out;
+  CHECK(out.ends_with(
+      "\n2026-11-21T11-00-00_b, ended\n  no command line is known\n"
+      "2026-11-21T10-00-00_a, running " +
+      process + " since 2026-11-21T10-00-00\n  stepop -n a -b 'my configs/a.yaml' -t\n"));
+  const auto list = nlohmann::json::parse(run_in(folder, "stepop runs --json --commands").out);
+  CHECK(list[1]["pid"] == getpid());
+  CHECK(list[1]["command"] == "stepop -n a -b 'my configs/a.yaml' -t");
+  CHECK(list[0]["command"] == "");
 }
 
 TEST_CASE("a table fits 100 columns, and names that would look alike stay whole") {

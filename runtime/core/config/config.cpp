@@ -112,6 +112,24 @@ std::vector<std::string> Config::keys() const {
   return names;
 }
 
+std::vector<std::string> Config::leaves() const {
+  const auto guard = lock();
+  std::vector<std::string> paths;
+  const auto collect = [&](const auto& self, const Value& value, const std::string& path) -> void {
+    if (value.is_map() && !value.as_map().empty()) {
+      for (const auto& [key, item] : value.as_map()) self(self, item, join_path(path, key));
+    } else if (value.is_list() && !value.as_list().empty()) {
+      for (size_t i = 0; i < value.as_list().size(); ++i) {
+        self(self, value.as_list()[i], join_path(path, std::to_string(i)));
+      }
+    } else if (!path.empty()) {
+      paths.push_back(path);
+    }
+  };
+  if (const Value* value = peek(); value != nullptr) collect(collect, *value, "");
+  return paths;
+}
+
 void Config::claim(std::string_view path) const {
   const auto guard = lock();
   shared_->claimed.insert(join_path(prefix_, path));

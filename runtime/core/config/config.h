@@ -90,6 +90,10 @@ class Config {
   /// The keys of the map at this place, in order; none if it is no map.
   std::vector<std::string> keys() const;
 
+  /// The paths of all values below this place that are neither a map nor a list with entries, in
+  /// order: `lr`, `layers/0`. None for a value without a path below it.
+  std::vector<std::string> leaves() const;
+
   /// Marks everything below `path` as read: for code that reads later, and for free-form maps.
   void claim(std::string_view path = "") const;
 

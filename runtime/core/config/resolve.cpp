@@ -78,6 +78,46 @@ void remove(Value& root, const std::vector<std::string>& parts, const Override& 
   parent->as_list().erase(parent->as_list().begin() + index);
 }
 
+/// The name of a callback without a name: that of its class, or of its script without `.py`.
+std::string name_of_callback(const Value& callback) {
+  const Value* name = callback.is_map() ? callback.as_map().find("class") : &callback;
+  if (name == nullptr || !name->is_text()) return "";
+  std::string text = name->as_text();
+  if (!text.ends_with(".py")) return text;
+  text.resize(text.size() - 3);
+  return text.substr(text.rfind('/') + 1);
+}
+
+/// Turns `eval_callbacks: [accuracy, ...]`, and one callback without a name, into a map of names.
+void name_callbacks(Value* evaluation) {
+  Value* given = evaluation == nullptr || !evaluation->is_map()
+                     ? nullptr
+                     : evaluation->as_map().find("eval_callbacks");
+  if (given == nullptr || !(given->is_list() || given->is_text())) return;
+  Value::Map named;
+  for (const Value& callback : given->is_list() ? given->as_list() : Value::List{*given}) {
+    const std::string name = name_of_callback(callback);
+    if (name.empty()) return;  // reported where callbacks are read
+    if (named.contains(name)) {
+      throw UsageError(
+          fmt::format("{0}: eval_callbacks: two are called \"{1}\"; give them names: {{first: {1}, "
+                      "second: {1}}}",
+                      callback.origin().text(), name));
+    }
+    named.set(name, callback);
+  }
+  const Origin origin = given->origin();
+  *given = Value(std::move(named)).set_origin(origin);
+}
+
+/// The same for `eval_hook` and all of `evaluations`.
+void name_all_callbacks(Value& root) {
+  name_callbacks(root.find("eval_hook"));
+  Value* evaluations = root.find("evaluations");
+  if (evaluations == nullptr || !evaluations->is_map()) return;
+  for (auto& [name, evaluation] : evaluations->as_map()) name_callbacks(&evaluation);
+}
+
 }  // namespace
 
 void apply_overrides(Value& root, std::vector<Override> overrides) {
@@ -118,13 +158,18 @@ void apply_overrides(Value& root, std::vector<Override> overrides) {
 
 Value read_config_files(const std::vector<std::string>& files) {
   Value root = Value(Value::Map{});
-  for (const auto& file : files) merge(root, read_config_file(file));
+  for (const auto& file : files) {
+    Value read = read_config_file(file);
+    name_all_callbacks(read);
+    merge(root, read);
+  }
   return root;
 }
 
 Value resolve_files(Value files, std::vector<Override> overrides,
                     std::set<std::string>* variables) {
   apply_overrides(files, std::move(overrides));
+  name_all_callbacks(files);
   resolve_references(files, variables);
   return files;
 }

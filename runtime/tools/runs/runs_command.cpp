@@ -15,6 +15,7 @@
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/formats/csv_file.h"
 #include "runtime/tools/cli/command.h"
+#include "runtime/tools/cli/run_starts.h"
 #include "runtime/tools/runs/run_filter.h"
 #include "runtime/tools/sweep/sweep_plan.h"
 #include "runtime/train/run/run_summary.h"
@@ -26,6 +27,7 @@ struct RunsFlags {
   RunFilter filter;
   bool json = false;
   bool csv = false;
+  bool commands = false;
   std::optional<std::string> best;
   std::optional<std::string> sort;
   std::vector<std::string> show;
@@ -43,6 +45,8 @@ struct RunsFlags {
     flags.add("sort", sort, "by name (default), state, step, last, best or age");
     flags.add("json", json, "all values as a JSON list, for programs");
     flags.add("csv", csv, "all values as CSV");
+    flags.add("commands", commands,
+              "also the process and the command line of each run's newest start");
   }
 };
 
@@ -165,13 +169,36 @@ std::string fitting_table(const std::vector<RunSummary>& runs, const Shown& show
   return text;
 }
 
+/// The command line of the run's newest start; empty when it is unknown.
+std::string command_of(const RunSummary& run) {
+  if (run.root.empty()) return "";
+  const RunDirectory directory = RunDirectory::at(run.root);
+  std::vector<KnownStart> starts = trainings_of(directory);
+  if (starts.empty()) starts = evaluations_of(directory);
+  return starts.empty() ? "" : starts.back().command;
+}
+
+/// `<run>, running vm:7354 since ...: <command>`, a line for each run.
+void print_commands(const std::vector<RunSummary>& runs) {
+  fmt::print("\n");
+  for (const auto& run : runs) {
+    const std::string command = command_of(run);
+    const std::string since = run.status.state == RunState::kRunning
+                                  ? " since " + run.status.process.started
+                                  : std::string();
+    fmt::print("{}, {}{}\n  {}\n", run.name, run.status.text(), since,
+               command.empty() ? "no command line is known" : command);
+  }
+}
+
 template <class T>
 nlohmann::ordered_json json_of(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
 /// All known facts about a run, by column name, and the keys of --show. NaN and infinity are null.
-nlohmann::ordered_json values_of(const RunSummary& run, const std::vector<std::string>& keys) {
+nlohmann::ordered_json values_of(const RunSummary& run, const std::vector<std::string>& keys,
+                                 bool with_commands) {
   using Json = nlohmann::ordered_json;
   Json values = {{"run", run.name},
                  {"folder", run.root},
@@ -183,6 +210,11 @@ nlohmann::ordered_json values_of(const RunSummary& run, const std::vector<std::s
                  {"last", json_of(run.last)},
                  {"best", json_of(run.best)},
                  {"age_seconds", run.age}};
+  if (with_commands) {
+    values["pid"] = run.status.process.pid > 0 ? Json(run.status.process.pid) : Json();
+    values["host"] = run.status.process.host;
+    values["command"] = command_of(run);
+  }
   for (const auto& key : keys) {
     const Value* value = run.config.find(key);
     Json json = value != nullptr ? Json::parse(to_json(*value), nullptr, false) : Json();
@@ -193,10 +225,10 @@ nlohmann::ordered_json values_of(const RunSummary& run, const std::vector<std::s
 
 constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
 
-std::string json_text_of(const std::vector<RunSummary>& runs,
-                         const std::vector<std::string>& keys) {
+std::string json_text_of(const std::vector<RunSummary>& runs, const std::vector<std::string>& keys,
+                         bool with_commands) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const auto& run : runs) list.push_back(values_of(run, keys));
+  for (const auto& run : runs) list.push_back(values_of(run, keys, with_commands));
   return list.dump(2, ' ', false, kReplace) + "\n";
 }
 
@@ -205,15 +237,16 @@ std::string csv_cell_of(const nlohmann::ordered_json& value) {
   return csv_cell(value.is_string() ? value.get<std::string>() : value.dump());
 }
 
-std::string csv_text_of(const std::vector<RunSummary>& runs, const std::vector<std::string>& keys) {
+std::string csv_text_of(const std::vector<RunSummary>& runs, const std::vector<std::string>& keys,
+                        bool with_commands) {
   std::string text;
-  const auto names = values_of({}, keys);
+  const auto names = values_of({}, keys, with_commands);
   for (const auto& [key, value] : names.items()) text += (text.empty() ? "" : ",") + csv_cell(key);
   text += "\n";
   for (const auto& run : runs) {
     std::string line;
     bool is_first = true;
-    const auto values = values_of(run, keys);
+    const auto values = values_of(run, keys, with_commands);
     for (const auto& [key, value] : values.items()) {
       line += (std::exchange(is_first, false) ? "" : ",") + csv_cell_of(value);
     }
@@ -269,11 +302,11 @@ int runs_command(const Arguments& arguments, const RunsFlags& own) {
   if (own.best) show_metric(runs, *own.best);
   if (own.best || own.sort) sort_runs(runs, own.sort.value_or("best"));
   if (own.json) {
-    fmt::print("{}", json_text_of(runs, own.show));
+    fmt::print("{}", json_text_of(runs, own.show, own.commands));
     return 0;
   }
   if (own.csv) {
-    fmt::print("{}", csv_text_of(runs, own.show));
+    fmt::print("{}", csv_text_of(runs, own.show, own.commands));
     return 0;
   }
   if (runs.empty()) {
@@ -291,6 +324,7 @@ int runs_command(const Arguments& arguments, const RunsFlags& own) {
                                     : "last",
                metric);
   }
+  if (own.commands) print_commands(runs);
   print_sweeps(arguments);
   return 0;
 }

@@ -187,7 +187,7 @@ constexpr OwnKey kKeys[] = {
     {"eval_hook/eval_op", "text", "validation/eval_op", "what is evaluated"},
     {"eval_hook/freq", "time", "1e", "when; always also at the end"},
     {"eval_hook/eval_callbacks", "map", "the iterator's",
-     "what looks at the outputs: name -> callback"},
+     "what looks at the outputs: name -> callback, or a list of callbacks"},
     {"eval_hook/eval_callbacks/*", "component callback", "-",
      "a callback, or the path of a Python script; null switches one off. `stepop list callback` "
      "shows them"},

@@ -104,9 +104,9 @@ TEST_CASE("mistakes in the callbacks are found before the run") {
   CHECK(declare("eval_hook: {eval_callbacks: {a: {class: test_echo, valu: 1}}}") ==
         "test.yaml:1: unknown key \"eval_hook/eval_callbacks/a/valu\": did you mean "
         "\"eval_hook/eval_callbacks/a/value\"?");
-  CHECK(declare("eval_hook: {eval_callbacks: [accuracy]}") ==
-        "test.yaml:1: eval_hook/eval_callbacks: expected a map of names and callbacks, such as "
-        "{accuracy: accuracy}, found a list of 1");
+  CHECK(declare("eval_hook: {eval_callbacks: [3]}") ==
+        "test.yaml:1: eval_hook/eval_callbacks: expected callbacks, [accuracy], or a map of names "
+        "and callbacks, such as {accuracy: accuracy}, found a list of 1");
 }
 
 Logs test_picture(const CallbackArguments&) {

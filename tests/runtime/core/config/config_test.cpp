@@ -262,6 +262,18 @@ TEST_CASE("the keys of a map are listed in order") {
   CHECK(config.at("missing").keys().empty());
 }
 
+TEST_CASE("the leaves of a tree are listed in order, by their paths") {
+  const Config config = config_of("map: {b: {c: 1, d: [x, {e: null}]}, a: {}}\nlist: [[2], []]\n");
+  CHECK(config.leaves() == std::vector<std::string>{"map/b/c", "map/b/d/0", "map/b/d/1/e", "map/a",
+                                                    "list/0/0", "list/1"});
+  CHECK(config.at("map/b").leaves() == std::vector<std::string>{"c", "d/0", "d/1/e"});
+  CHECK(config.at("map/b/c").leaves().empty());
+  CHECK(config.at("missing").leaves().empty());
+  for (const auto& path : config.at("map/b").leaves()) {
+    CHECK(config.at("map/b").peek(path) != nullptr);
+  }
+}
+
 TEST_CASE("an error of a component begins with its place") {
   const Config config = config_of("a:\n  b: 1\n");
   CHECK(std::string(config.error("a/b", "too small").what()) == "test.yaml:2: a/b: too small");

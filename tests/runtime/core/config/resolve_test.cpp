@@ -161,5 +161,29 @@ TEST_CASE("a config is its files from left to right, then the overrides, then th
   CHECK(flow_yaml(resolve_config({}, {override_of("a", "1")})) == "{a: 1}");
 }
 
+TEST_CASE("callbacks without names have those of their classes, and of their scripts") {
+  const ScratchFolder folder;
+  const auto resolved = [&](const std::string& first, const std::string& second,
+                            std::vector<Override> overrides = {}) {
+    folder.write("a.yaml", first);
+    folder.write("b.yaml", second);
+    return flow_yaml(resolve_config({folder.path("a.yaml"), folder.path("b.yaml")}, overrides));
+  };
+  CHECK(resolved("eval_hook: {eval_callbacks: [accuracy, {class: top_k, k: 3}, ./my/worst.py]}",
+                 "eval_hook: {eval_callbacks: histogram}") ==
+        "{eval_hook: {eval_callbacks: {accuracy: accuracy, top_k: {class: top_k, k: 3}, worst: "
+        "./my/worst.py, histogram: histogram}}}");
+  CHECK(resolved("evaluations: {test: {eval_callbacks: [a]}}", "{}",
+                 {override_of("eval_hook/eval_callbacks", "[b]")}) ==
+        "{evaluations: {test: {eval_callbacks: {a: a}}}, eval_hook: {eval_callbacks: {b: b}}}");
+  CHECK(resolved("eval_hook: null", "evaluations: {test: null}") ==
+        "{eval_hook: null, evaluations: {test: null}}");
+  CHECK(message_of([&] {
+          resolved("{}", "{}", {override_of("eval_hook/eval_callbacks", "[a, {class: a, b: 1}]")});
+        }) ==
+        "command line: eval_callbacks: two are called \"a\"; give them names: {first: a, second: "
+        "a}");
+}
+
 }  // namespace resolve_test
 }  // namespace stepop
