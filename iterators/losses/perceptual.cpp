@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/relu.h>
@@ -37,6 +38,13 @@ bool contains(const std::array<int64_t, N>& values, int64_t value) {
 
 constexpr const char* kFile = "vgg19";
 constexpr const char* kWeights = "vgg_feat_weights";
+constexpr const char* kGramWeights = "gram_weights";
+
+/// The Gram matrices of a layer [B, C, H, W]: [B, C, C].
+at::Tensor gram(const at::Tensor& layer) {
+  const at::Tensor flat = layer.flatten(2);
+  return at::bmm(flat, flat.transpose(1, 2)) / (4.0 * static_cast<double>(flat.size(2)));
+}
 
 void check_images(const at::Tensor& images, int64_t least_side) {
   if (images.dim() == 4 && images.size(1) == 3 && images.size(2) >= least_side &&
@@ -143,14 +151,20 @@ std::vector<at::Tensor> Vgg19::forward(const at::Tensor& images, size_t count) c
 
 PerceptualLoss::PerceptualLoss(const Config& config, const c10::Device& device)
     : weights_(config.get(kWeights, std::vector<double>(Vgg19::kLayers + 1, 1.0))),
+      gram_weights_(config.get(kGramWeights, std::vector<double>(Vgg19::kLayers, 0.0))),
       vgg_(load_vgg19(config, device)) {
   if (weights_.size() != Vgg19::kLayers + 1) {
     throw config.error(kWeights, fmt::format("expected {} numbers, for the images and {} layers of "
                                              "VGG19, found {}",
                                              Vgg19::kLayers + 1, Vgg19::kLayers, weights_.size()));
   }
+  if (gram_weights_.size() != Vgg19::kLayers) {
+    throw config.error(kGramWeights, fmt::format("expected {} numbers, for layers of VGG19, found "
+                                                 "{}",
+                                                 Vgg19::kLayers, gram_weights_.size()));
+  }
   for (size_t i = 0; i < Vgg19::kLayers; ++i) {
-    if (weights_[i + 1] != 0) layers_ = i + 1;
+    if (weights_[i + 1] != 0 || gram_weights_[i] != 0) layers_ = i + 1;
   }
 }
 
@@ -164,6 +178,8 @@ at::Tensor PerceptualLoss::operator()(const at::Tensor& image, const at::Tensor&
   at::Tensor sum = l1(found[0], expected[0]) * weights_[0];
   for (size_t i = 1; i < found.size(); ++i) {
     if (weights_[i] != 0) sum = sum + l1(found[i], expected[i]) * weights_[i];
+    const double weight = gram_weights_[i - 1];
+    if (weight != 0) sum = sum + l1(gram(found[i]), gram(expected[i])) * weight;
   }
   return sum;
 }

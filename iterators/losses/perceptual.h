@@ -56,12 +56,14 @@ class Vgg19 {
 };
 
 /// The perceptual loss of two images (Johnson, Alahi and Fei-Fei, 2016): the weighted sum of six
-/// mean absolute differences, of VGG19's normalized inputs and of five layers.
+/// mean absolute differences, of VGG19's normalized inputs and of five layers. With weights for
+/// Gram matrices it also compares style (Gatys, Ecker and Bethge, 2016): how strongly two channels
+/// of a layer occur together, wherever in the image, F F^T / (4 H W) [C, C], as edflow has it.
 class PerceptualLoss {
  public:
   /// `config` is the loss's own part: `vgg19`, the file of weights, and `vgg_feat_weights`, six
-  /// numbers, by default all 1. Throws UsageError with the place; for a missing file also with the
-  /// line that makes it.
+  /// numbers, by default all 1, and `gram_weights`, five numbers, by default all 0. Throws
+  /// UsageError with the place; for a missing file also with the line that makes it.
   PerceptualLoss(const Config& config, const c10::Device& device);
 
   /// For images [B, 3, H, W] in [-1, 1]: [B]. The gradient reaches `image`, not `target`.
@@ -69,6 +71,7 @@ class PerceptualLoss {
 
  private:
   std::vector<double> weights_;
+  std::vector<double> gram_weights_;
   Vgg19 vgg_;
   size_t layers_ = 0;  ///< The number of layers that are needed.
 };

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/einsum.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
@@ -50,6 +51,28 @@ TEST_CASE("weights of layers are 1 by default, and layers that have none are not
   const PerceptualLoss one = build("{vgg19: " + kThin + ", vgg_feat_weights: [0, 3, 0, 0, 0, 0]}");
   CHECK((one(at::ones({1, 3, 1, 1}), at::ones({1, 3, 1, 1})).item<float>() == 0));
   CHECK(one(at::ones({1, 3, 4, 4}), at::zeros({1, 3, 4, 4})).item<float>() > 0);
+}
+
+TEST_CASE("Gram matrices compare which channels occur together, wherever") {
+  const State tensors = stored();
+  const at::Tensor image = tensors.at("image");
+  const at::Tensor target = tensors.at("target");
+  const PerceptualLoss style = build("{vgg19: " + kThin +
+                                     ", vgg_feat_weights: [0, 0, 0, 0, 0, 0], gram_weights: [0, 2, "
+                                     "0, 0.5, 0]}");
+  const Vgg19 vgg(kThin, c10::kCPU);
+  at::Tensor expected = at::zeros({2}, at::kDouble);
+  for (const auto& [layer, weight] : {std::pair{2, 2.0}, std::pair{4, 0.5}}) {
+    const auto matrix = [&](const at::Tensor& of) {
+      const at::Tensor f = vgg.forward(of)[static_cast<size_t>(layer)].to(at::kDouble);
+      return at::einsum("bcij,bdij->bcd", {f, f}) / (4 * f.size(2) * f.size(3));
+    };
+    expected += (matrix(image) - matrix(target)).abs().mean(at::IntArrayRef{1, 2}) * weight;
+  }
+  CHECK(at::allclose(style(image, target), expected.to(at::kFloat), 1e-5, 1e-7));
+  CHECK(style(image, image).abs().max().item<float>() == 0);
+  CHECK(message_of([] { build("{vgg19: " + kThin + ", gram_weights: [1]}"); }) ==
+        "test.yaml:1: perceptual/gram_weights: expected 5 numbers, for layers of VGG19, found 1");
 }
 
 TEST_CASE("the loss of three layers takes images as they are, or as VGG19 was trained") {
