@@ -16,7 +16,7 @@ namespace {
 /// Whether `buffer` can take the values of `tensor`.
 bool fits(const at::Tensor& buffer, const at::Tensor& tensor) {
   return buffer.scalar_type() == tensor.scalar_type() && buffer.sizes() == tensor.sizes() &&
-         (!tensor.is_cuda() || buffer.is_pinned());
+         (tensor.is_cpu() || buffer.is_pinned());
 }
 
 /// Copies the values of `tensor` into `buffer`; those of a GPU may still be underway. One thread is
@@ -77,7 +77,7 @@ void CheckpointWriter::copy(const Checkpoint& checkpoint) {
     // A GPU copies at full speed only into pinned memory.
     if (!buffer.defined() || !fits(buffer, tensor)) {
       buffer = at::empty(tensor.sizes(),
-                         at::TensorOptions(tensor.scalar_type()).pinned_memory(tensor.is_cuda()));
+                         at::TensorOptions(tensor.scalar_type()).pinned_memory(!tensor.is_cpu()));
     }
     copy_values(tensor, buffer);
     if (!tensor.is_cpu()) gpu = tensor.device();

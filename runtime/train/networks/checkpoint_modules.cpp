@@ -1,6 +1,6 @@
 #include "runtime/train/networks/checkpoint_modules.h"
 
-#include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/ThreadLocalState.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
@@ -338,7 +338,7 @@ Region::~Region() {
 CheckpointModules::CheckpointModules(const Config& config, const std::vector<Network>& networks) {
   // LibTorch's threads of GPUs belong to the engine of the first backward pass: no other works
   // later.
-  if (at::hasCUDA()) use_engine_with_hooks();
+  if (at::getAccelerator()) use_engine_with_hooks();
   const Value* found = config.peek(kModulesKey);
   if (found == nullptr || found->is_null() || (found->is_list() && found->as_list().empty())) {
     config.get(kModulesKey, std::vector<std::string>{});  // marks the key as read

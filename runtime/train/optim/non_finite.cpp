@@ -186,6 +186,7 @@ const at::Tensor& DeviceFiniteCheck::check(const std::vector<at::Tensor>& tensor
                                            int64_t global_step) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   const at::Device device = tensors.front().device();
+  last_.reset();
   begin(device);
   std::vector<at::Tensor> here = std::exchange(losses_, {});
   here.insert(here.end(), tensors.begin(), tensors.end());
@@ -208,14 +209,18 @@ const at::Tensor& DeviceFiniteCheck::check(const std::vector<at::Tensor>& tensor
 
 DeviceFiniteCheck::Reading DeviceFiniteCheck::read() const {
   if (!found_.defined()) return {};
+  if (last_) return *last_;
   const at::Tensor numbers = at::stack({left_out_, first_step_}).cpu();
   const double* values = numbers.const_data_ptr<double>();
-  if (values[0] == 0) return {};
-  return {static_cast<int64_t>(values[0]), static_cast<int64_t>(values[1])};
+  last_ = values[0] == 0
+              ? Reading{}
+              : Reading{static_cast<int64_t>(values[0]), static_cast<int64_t>(values[1])};
+  return *last_;
 }
 
 void DeviceFiniteCheck::reset() {
   if (!found_.defined()) return;
+  last_ = Reading{};
   left_out_ = at::zeros({}, found_.options().dtype(at::kDouble));
   first_step_ = at::full_like(left_out_, std::numeric_limits<double>::infinity());
 }

@@ -88,7 +88,7 @@ class DeviceFiniteCheck {
     int64_t left_out = 0;     ///< Updates that did not happen since the last `reset`.
     int64_t first_step = -1;  ///< Complete training steps before the first of these updates.
   };
-  /// Waits for the device.
+  /// Waits for the device, unless nothing was checked since the last call.
   Reading read() const;
 
   /// Resets the counts to 0; a sticky flag stays set.
@@ -99,10 +99,11 @@ class DeviceFiniteCheck {
 
   bool is_sticky_;
   std::vector<at::Tensor> losses_;
-  at::Tensor found_;       ///< float32 [].
-  at::Tensor one_;         ///< float32 [].
-  at::Tensor left_out_;    ///< float64 [].
-  at::Tensor first_step_;  ///< float64 [], infinite for none.
+  mutable std::optional<Reading> last_;  ///< What `read` found; nothing after another update.
+  at::Tensor found_;                     ///< float32 [].
+  at::Tensor one_;                       ///< float32 [].
+  at::Tensor left_out_;                  ///< float64 [].
+  at::Tensor first_step_;                ///< float64 [], infinite for none.
 };
 
 }  // namespace stepop

@@ -1,12 +1,15 @@
 #include "runtime/train/run/device.h"
 
 #include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "runtime/core/config/foreign_names.h"
 #include "runtime/train/run/thread_wait.h"
@@ -49,10 +52,23 @@ void set_gpu_arithmetic(const Config& config) {
   }
 }
 
+/// Another accelerator that this LibTorch knows, `xpu` or `mps:0`; nothing for any other name.
+std::optional<c10::Device> read_accelerator(const std::string& name) {
+  const auto type = at::getAccelerator(/*checked=*/false);
+  if (!type || *type == c10::kCUDA) return std::nullopt;
+  const std::string known = c10::DeviceTypeName(*type, /*lower_case=*/true);
+  if (!name.starts_with(known)) return std::nullopt;
+  const std::string rest = name.substr(known.size());
+  const int64_t index = rest.empty() ? 0 : rest.starts_with(':') ? list_index(rest.substr(1)) : -1;
+  if (index < 0 || index >= at::accelerator::deviceCount()) return std::nullopt;
+  return c10::Device(*type, static_cast<c10::DeviceIndex>(index));
+}
+
 }  // namespace
 
 c10::Device read_device(const Config& config, int local_rank) {
   const std::string name = config.get("device", "auto");
+  if (const auto other = read_accelerator(name)) return *other;
   const int gpus = at::hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
   if (name == "cpu" || (name == "auto" && gpus == 0)) return c10::kCPU;
   if (name == "auto") return {c10::kCUDA, static_cast<c10::DeviceIndex>(local_rank % gpus)};
@@ -101,7 +117,8 @@ void apply_backend_settings(const Config& config, int local_processes) {
 }
 
 void synchronize(const c10::Device& device) {
-  if (device.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(device.index());
+  if (!device.is_cpu())
+    c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
 }
 
 std::string describe_device(const c10::Device& device) {

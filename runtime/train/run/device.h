@@ -8,8 +8,9 @@
 
 namespace stepop {
 
-/// Reads `device: auto | cpu | cuda | cuda:1`. `auto` is the first GPU, if there is one; with
-/// several processes on a machine, each process gets the GPU with its local number. Throws
+/// Reads `device: auto | cpu | cuda | cuda:1`, or the name of another accelerator that this LibTorch
+/// knows, such as `xpu`. `auto` is the first GPU of CUDA, if there is one; with several processes
+/// on a machine, each process gets the GPU with its local number. Throws
 /// UsageError for a device that does not exist.
 c10::Device read_device(const Config& config, int local_rank = 0);
 
@@ -26,7 +27,7 @@ inline constexpr int64_t kMostProcesses = 256;
 /// and torch.backends.cudnn.benchmark.
 void apply_backend_settings(const Config& config, int local_processes = 1);
 
-/// Waits until a GPU has finished its work; does nothing on the CPU.
+/// Waits until a device has finished its work; does nothing on the CPU.
 void synchronize(const c10::Device& device);
 
 /// `cpu, 2 threads, oneDNN on`, `cuda:0`.

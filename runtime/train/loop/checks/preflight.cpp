@@ -20,6 +20,7 @@
 #include "runtime/train/loop/checks/parameter_ownership.h"
 #include "runtime/train/step/batch_mistakes.h"
 #include "runtime/train/step/call_op.h"
+#include "runtime/train/step/out_of_memory.h"
 #include "runtime/train/step/random_fork.h"
 #include "runtime/train/step/snapshot.h"
 
@@ -97,6 +98,37 @@ void check_ops(const Settings& settings, const DueOps& due, const Sample& sample
   }
 }
 
+/// The same with as large a part of a training batch as fits into the memory, where the config lets
+/// batches be divided (`on_out_of_memory: split`); the position keeps in how many parts.
+void check_parts(const Settings& settings, const DueOps& due, const Sample& sample,
+                 Iterator& iterator, const Context& context, Position& position, const Batch& batch,
+                 Seen& seen) {
+  const bool may_split = settings.splits_batches && sample.is_training && due.split == "train" &&
+                         context.world_size == 1;
+  if (!may_split) {
+    return check_ops(settings, due, sample, iterator, context, position, batch, seen);
+  }
+  const int64_t before = position.batch_parts;
+  for (int64_t& parts = position.batch_parts;; parts *= 2) {
+    try {
+      const int64_t rows = std::max<int64_t>(1, batch.size() / parts);
+      check_ops(settings, due, sample, iterator, context, position,
+                parts == 1 ? batch : batch.rows(0, rows), seen);
+      if (parts != before) {
+        seen.warnings.push_back(
+            fmt::format("no memory is left for a whole batch: each batch is trained in {} parts, "
+                        "whose gradients add up to the same",
+                        parts));
+      }
+      return;
+    } catch (const UsageError&) {
+      throw;
+    } catch (const Error& error) {
+      if (!is_out_of_memory(error.what()) || 2 * parts > batch.size()) throw;
+    }
+  }
+}
+
 /// The same for the sample's batch; an error says what in the batch caused it.
 void check_batch(const Settings& settings, const DueOps& due, const Sample& sample,
                  Iterator& iterator, const Context& context, Position& position, Seen& seen) {
@@ -109,7 +141,7 @@ void check_batch(const Settings& settings, const DueOps& due, const Sample& samp
   // A GPU that has failed cannot be asked for them any more.
   const std::string integers = context.device.is_cpu() ? "" : integers_text(batch);
   try {
-    check_ops(settings, due, sample, iterator, context, position, batch, seen);
+    check_parts(settings, due, sample, iterator, context, position, batch, seen);
   } catch (const UsageError&) {
     throw;
   } catch (const Error& error) {

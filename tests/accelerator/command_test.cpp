@@ -1,0 +1,142 @@
+// The program itself on the device: the configs of the tree, a kill, a resume, an evaluation,
+// memory that runs out.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
+
+#include "runtime/train/checkpoint/checkpoint.h"
+#include "tests/accelerator/accelerator.h"
+#include "tests/cli/digits_run.h"
+#include "tests/same_state.h"
+
+namespace stepop::accelerator {
+namespace command_test {
+
+/// `stepop` of a line then has the device, and draws the random numbers of the CPU.
+const std::string kWithDevice =
+    fmt::format("export OMP_NUM_THREADS=1 {}=1; stepop() {{ LD_PRELOAD=" STEPOP_BINARY_DIR
+                "/tests/libstepop_accelerator.so '" STEPOP_BINARY_DIR "/stepop' \"$@\"; }}\n",
+                kSharesRandom);
+
+/// The last checkpoint without the generator of the device, which a training on the CPU lacks.
+State last_checkpoint(const ScratchFolder& folder, const std::string& logs) {
+  const std::string checkpoints = folder.path(only_run(folder, logs)) + "/train/checkpoints";
+  State state =
+      load_checkpoint(checkpoints + "/" + checkpoint_name(checkpoint_steps(checkpoints).back()))
+          .tensors;
+  state.erase("random.cuda");
+  return state;
+}
+
+/// Four steps of a config of the tree, in the folder of its own of that device.
+void train(const ScratchFolder& folder, const std::string& configs, const std::string& device) {
+  const auto result = run_in(
+      folder, kWithDevice + fmt::format("cd " STEPOP_SOURCE_DIR "/configs; stepop -n a -b {} -t -d "
+                                        "--debug/max_steps 4 --device {} --logs '{}/{}'",
+                                        configs, device, folder.path(), device));
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+}
+
+TEST_CASE("steps of the configs of the tree have the bits of the CPU") {
+  for (const char* configs : {"pix2pix/base.yaml pix2pix/small.yaml",
+                              "vunet/base.yaml vunet/small.yaml", "extensible/sr.yaml"}) {
+    CAPTURE(std::string(configs));
+    const ScratchFolder folder;
+    train(folder, configs, kName);
+    train(folder, configs, "cpu");
+    CHECK(differences(last_checkpoint(folder, "hpu/debug_runs"),
+                      last_checkpoint(folder, "cpu/debug_runs")) == "");
+  }
+}
+
+TEST_CASE("where LibTorch takes other kernels for a device, losses differ by rounding alone") {
+  for (const char* configs :
+       {"trainer/flow_digits.yaml", "trainer/adversarial_vae.yaml", "extensible/diffusion.yaml"}) {
+    CAPTURE(std::string(configs));
+    const ScratchFolder folder;
+    const auto last_log = [&](const std::string& device) {
+      train(folder, configs, device);
+      const std::string run = only_run(folder, device + "/debug_runs");
+      return nlohmann::json::parse(
+          lines_of(read_bytes(folder.path(run) + "/train/metrics.jsonl")).back());
+    };
+    const auto here = last_log(kName);
+    const auto there = last_log("cpu");
+    int compared = 0;
+    for (const auto& [name, value] : there.items()) {
+      if (name.find("_op/") == std::string::npos || !value.is_number()) continue;
+      CAPTURE(name);
+      CHECK(here[name].get<double>() == doctest::Approx(value.get<double>()).epsilon(1e-3));
+      ++compared;
+    }
+    CHECK(compared > 0);
+  }
+}
+
+TEST_CASE("a killed training resumes to the bits of one that was never killed") {
+  const ScratchFolder folder;
+  const std::string train = std::string("stepop -n a -b '") + kConfig + "' -t --device hpu ";
+  const auto whole = run_in(folder, kWithDevice + train + "--logs whole --num_epochs 3");
+  CAPTURE(whole.err);
+  REQUIRE(whole.exit_code == 0);
+  const auto killed = run_in(
+      folder, kWithDevice + kUntil + train +
+                  "--logs logs --num_epochs 3 --ckpt_freq 10 >/dev/null & "
+                  "until_ok 'ls logs/*/train/checkpoints/model-30.safetensors'; pkill -9 -P $!; "
+                  "wait $! 2>/dev/null; stepop -p logs/* -t");
+  CAPTURE(killed.err);
+  REQUIRE(killed.exit_code == 0);
+  CHECK(differences(last_checkpoint(folder, "whole"), last_checkpoint(folder, "logs")) == "");
+}
+
+TEST_CASE("--check and a profile run on the device, and an evaluation has the CPU's numbers") {
+  const ScratchFolder folder;
+  const std::string train = std::string("stepop -n a -b '") + kConfig + "' -t --num_epochs 1 ";
+  const auto checked = run_in(folder, kWithDevice + train + "--device hpu --check");
+  CAPTURE(checked.err);
+  CHECK(checked.exit_code == 0);
+  const auto profiled = run_in(folder, kWithDevice + train + "--device hpu --profile");
+  CAPTURE(profiled.err);
+  CHECK(profiled.exit_code == 0);
+  const auto evaluated = [&](const std::string& device) {
+    const auto result = run_in(folder, kWithDevice + "stepop -p logs/* --device " + device);
+    CHECK(result.exit_code == 0);
+    const size_t at = result.out.find("validation/eval_op: ");
+    return result.out.substr(at, result.out.find('\n', at) - at);
+  };
+  CHECK(evaluated(kName).size() > 20);
+  CHECK(evaluated(kName) == evaluated("cpu"));
+}
+
+TEST_CASE("a batch that does not fit into the memory of the device is trained in parts") {
+  const ScratchFolder folder;
+  const std::string train = std::string("stepop -n a -b '") + kConfig +
+                            "' -t --device hpu --num_epochs 1 --batch_size 512 --log_freq 1 ";
+  const auto last = [&](const std::string& logs) {
+    const auto lines =
+        lines_of(read_bytes(folder.path(only_run(folder, logs)) + "/train/metrics.jsonl"));
+    return std::pair{nlohmann::json::parse(lines[lines.size() - 2]),
+                     nlohmann::json::parse(lines.back())};
+  };
+  const auto whole = run_in(folder, kWithDevice + train + "--logs whole");
+  CAPTURE(whole.err);
+  REQUIRE(whole.exit_code == 0);
+  const auto [log, evaluation] = last("whole");
+  const auto most = static_cast<int64_t>(1e6 * log["runtime/device_peak_mb"].get<double>());
+  const std::string limit = fmt::format("export {}={}; ", kByteLimit, most * 3 / 4);
+  const auto failed = run_in(folder, kWithDevice + limit + train + "--logs failed");
+  CHECK(failed.exit_code != 0);
+  CHECK(failed.err.find("out of memory") != std::string::npos);
+  const auto split =
+      run_in(folder, kWithDevice + limit + train + "--logs split --on_out_of_memory split");
+  CAPTURE(split.err);
+  REQUIRE(split.exit_code == 0);
+  CHECK(split.err.find("2 parts") != std::string::npos);
+  CHECK(last("split").second["validation/eval_op/loss"].get<double>() ==
+        doctest::Approx(evaluation["validation/eval_op/loss"].get<double>()).epsilon(1e-4));
+}
+
+}  // namespace command_test
+}  // namespace stepop::accelerator

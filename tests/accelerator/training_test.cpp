@@ -1,0 +1,113 @@
+// Trainings on a device that is not the host: the same bits as on the CPU.
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+
+#include "tests/accelerator/accelerator.h"
+#include "tests/accelerator/lenet_config.h"
+#include "tests/runtime/train/loop/trainer.h"
+#include "tests/same_state.h"
+#include "tests/test_run.h"
+
+namespace stepop::accelerator {
+namespace training_test {
+
+/// What differs between the last checkpoints, besides generators of random numbers: a training on
+/// the device has two.
+std::string different(const TestRun& a, const TestRun& b) {
+  REQUIRE(a.checkpoints() == b.checkpoints());
+  const int64_t step = a.checkpoints().back();
+  const auto without_generators = [step](const TestRun& run) {
+    State state = run.checkpoint(step);
+    std::erase_if(state, [](const auto& entry) { return entry.first.starts_with("random."); });
+    return state;
+  };
+  return differences(without_generators(a), without_generators(b));
+}
+
+/// What the logs say besides times and memory.
+std::string logged(const TestRun& run) {
+  std::string text;
+  for (auto line : run.metrics()) {
+    for (const char* key : {"time", "runtime/data_wait", "runtime/examples_per_second",
+                            "runtime/process_mb", "runtime/device_mb", "runtime/device_peak_mb"}) {
+      line.erase(key);
+    }
+    text += line.dump() + "\n";
+  }
+  return text;
+}
+
+/// The first line that two texts do not share.
+std::string first_difference(const std::string& a, const std::string& b) {
+  std::istringstream left(a);
+  std::istringstream right(b);
+  for (std::string line, other; std::getline(left, line);) {
+    if (!std::getline(right, other) || line != other) return line + " != " + other;
+  }
+  return a.size() == b.size() ? "" : "more lines";
+}
+
+TEST_CASE("a training has the bits of one on the CPU, its logs and its evaluations too") {
+  for (const char* more :
+       {"", "ema: {decay: 0.9}\naccumulate: 2", "swa: {from: 1e}", "checkpoint_modules: '.'",
+        "channels_last: true", "n_data_processes: 2\nn_prefetch: 3",
+        "metrics: {f1: F1, top2: {class: TopK, k: 2}}",
+        "optimizer: {class: SGD, lr: 0.1, momentum: 0.9, clip_norm: 0.1}",
+        "optimizer: {class: AdamW, lr: 0.01, weight_decay: 0.1}\non_nan: skip",
+        "optimizer: {class: RMSprop, lr: 0.01}", "optimizer: {class: Lion, lr: 0.001}",
+        "optimizer: {class: LAMB, lr: 0.01}", "optimizer: {class: LARS, lr: 0.1}",
+        "optimizer: {class: Muon, lr: 0.01}", "optimizer: {class: Adafactor, lr: 0.01}",
+        "optimizer: {class: ScheduleFreeAdamW, lr: 0.01}",
+        "telemetry: {weights: 1e, gradients: 3}"}) {
+    CAPTURE(std::string(more));
+    TestRun here(lenet_config(kName, more));
+    TestRun there(lenet_config("cpu", more));
+    here.train();
+    there.train();
+    CHECK(different(here, there) == "");
+    CHECK(first_difference(logged(here), logged(there)) == "");
+  }
+}
+
+TEST_CASE("copies that run late change no bit") {
+  TestRun there(lenet_config("cpu", "ckpt_freq: 2\nn_data_processes: 1"));
+  there.train();
+  set_copy_delay(3'000);
+  take_copies_behind();
+  TestRun here(lenet_config(kName, "ckpt_freq: 2\nn_data_processes: 1"));
+  here.train();
+  set_copy_delay(0);
+  CHECK(take_copies_behind() > 24);  // images and classes of each batch
+  CHECK(different(here, there) == "");
+  CHECK(first_difference(logged(here), logged(there)) == "");
+}
+
+TEST_CASE(
+    "a resume has the bits of a training that was never stopped, random numbers of the device "
+    "among them") {
+  const std::string config = trainer_config("num_epochs: 3\nckpt_freq: 5\ndevice: hpu");
+  TestRun whole(config);
+  whole.train();
+  const int64_t last = whole.checkpoints().back();
+  TestRun resumed(config, whole, 5);
+  resumed.train();
+  CHECK(differences(whole.checkpoint(last), resumed.checkpoint(last)) == "");
+}
+
+TEST_CASE("a training leaves none of the device's memory behind") {
+  const int64_t before = bytes();
+  TestRun(lenet_config(kName)).train();
+  CHECK(bytes() == before);
+}
+
+TEST_CASE("the checks before a training run on the device") {
+  TestRun run(lenet_config(kName, ""));
+  run.session.check();
+  run.train();
+  CHECK(run.session.position().global_step == 12);
+}
+
+}  // namespace training_test
+}  // namespace stepop::accelerator
