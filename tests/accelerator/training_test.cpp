@@ -1,5 +1,6 @@
 // Trainings on a device that is not the host: the same bits as on the CPU.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <sstream>
 #include <string>
@@ -68,6 +69,17 @@ TEST_CASE("a training has the bits of one on the CPU, its logs and its evaluatio
     there.train();
     CHECK(different(here, there) == "");
     CHECK(first_difference(logged(here), logged(there)) == "");
+  }
+}
+
+TEST_CASE("half precision trains as on the CPU to what it rounds, with scaled losses too") {
+  for (const char* precision : {"bfloat16", "float16"}) {
+    const auto loss = [&](const char* device) {
+      TestRun run(lenet_config(device, fmt::format("precision: {}", precision)));
+      run.train();
+      return run.metrics().back()["validation/eval_op/loss"].get<double>();
+    };
+    CHECK(loss(kName) == doctest::Approx(loss("cpu")).epsilon(0.02));
   }
 }
 

@@ -47,7 +47,7 @@ TEST_CASE("a step without a log never waits, with the check for NaN in it") {
         "optimizer: {class: Muon, lr: 0.01}", "optimizer: {class: Adafactor, lr: 0.01}",
         "optimizer: {class: ScheduleFreeAdamW, lr: 0.01}", "checkpoint_modules: '.'",
         "metrics: {f1: F1, top2: {class: TopK, k: 2}}", "swa: {from: 2}",
-        "hooks: {spike: LossSpike}"}) {
+        "hooks: {spike: LossSpike}", "precision: bfloat16", "precision: float16"}) {
     CAPTURE(std::string(more));
     CHECK(waits_of(more) == "");
   }
