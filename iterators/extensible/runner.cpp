@@ -132,8 +132,8 @@ void Runner::fill(const Batch& batch, int64_t parts) {
 at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, bool is_first,
                             double share, bool trains, Metrics& metrics) {
   for (auto& part : step.injectors) {
-    const bool is_on = (at.is_training ? part.in_training : part.in_evaluation) &&
-                       (is_first || !part.no_accum) && part.gate.is_open(at.number);
+    const bool is_on =
+        part.is_for(at.is_training) && (is_first || !part.no_accum) && part.gate.is_open(at.number);
     if (is_on) {
       std::optional<at::NoGradGuard> no_grad;
       if (part.no_grad && trains) no_grad.emplace();
@@ -149,8 +149,7 @@ at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, b
   for (auto& part : step.losses) {
     const bool is_on = part.gate.is_open(at.number);
     // A loss that is off is computed and logged, but not trained.
-    const bool may_look = at.is_training || part.in_evaluation;
-    if ((at.is_training && is_on) || (may_look && has_all(state, part.reads))) {
+    if (part.is_for(at.is_training) && ((at.is_training && is_on) || has_all(state, part.reads))) {
       std::optional<at::NoGradGuard> no_grad;
       if (!is_on && trains) no_grad.emplace();
       Scalars own;

@@ -232,11 +232,7 @@ class DlasTranslation {
         set("eval/output_state", value);
       } else if (key == "evaluators" && value.is_map()) {
         for (const auto& [name, evaluator] : value.as_map()) take_evaluator(name, evaluator);
-      } else if (key == "injectors") {
-        note("eval/injectors",
-             "an evaluation goes through the steps: put these injectors into "
-             "one, with eval: true");
-      } else if (!is_off(value)) {
+      } else if (key != "injectors" && !is_off(value)) {
         note("eval/" + key,
              key == "pure" ? "an evaluation always goes through the steps" : "no counterpart");
       }
@@ -254,13 +250,39 @@ class DlasTranslation {
                            type == nullptr ? "its type" : type->describe()));
   }
 
+  /// Names in `visuals` that nothing makes are left out there without a word.
+  void take_visuals(const Value& visuals) {
+    std::vector<std::string> made = {"hq", "lq", "aug1", "aug2"};
+    add_texts(*dlas_.find("steps"), made);
+    Value::List kept;
+    for (const auto& name : visuals.as_list()) {
+      const bool is_made = !name.is_text() || std::ranges::any_of(made, [&](const auto& each) {
+        return name.as_text().starts_with(each);  // image_patch makes gen_top_left of gen
+      });
+      is_made ? kept.push_back(name)
+              : note("logger/visuals", name.as_text() + " is left out: nothing makes it");
+    }
+    set("logger/visuals", Value(std::move(kept)));
+  }
+
+  static void add_texts(const Value& value, std::vector<std::string>& texts) {
+    if (value.is_text()) texts.push_back(value.as_text());
+    if (value.is_map()) {
+      for (const auto& [key, below] : value.as_map()) add_texts(below, texts);
+    } else if (value.is_list()) {
+      for (const auto& below : value.as_list()) add_texts(below, texts);
+    }
+  }
+
   void take_logger(const Value& logger) {
     for (const auto& [key, value] : logger.as_map()) {
       if (key == "print_freq") {
         set("log_freq", value);
       } else if (key == "save_checkpoint_freq") {
         set("ckpt_freq", value);
-      } else if (key == "visuals" || key == "visual_debug_rate") {
+      } else if (key == "visuals" && value.is_list()) {
+        take_visuals(value);
+      } else if (key == "visual_debug_rate") {
         set("logger/" + key, value);
       } else if (key != "reverse_n1_to_1" && !is_off(value)) {
         note("logger/" + key, "no counterpart");

@@ -26,8 +26,8 @@ constexpr std::array<std::string_view, 9> kOfNetwork = {
     "trainable", "after", "args",        "output_mode"};
 constexpr std::array<std::string_view, 10> kOfInjector = {
     "type", "in", "out", "train", "eval", "no_grad", "no_accum", "after", "before", "every"};
-constexpr std::array<std::string_view, 6> kOfLoss = {"type",   "weight", "after",
-                                                     "before", "every",  "which_model_F"};
+constexpr std::array<std::string_view, 8> kOfLoss = {"type",  "weight", "after", "before",
+                                                     "every", "train",  "eval",  "which_model_F"};
 
 /// Keys of parts without a counterpart, and the reason.
 constexpr std::array kGoneFromParts = {
@@ -39,7 +39,6 @@ constexpr std::array kGoneFromParts = {
     Row{"min_loss",
         "left out: it fails there in the first call; every and after of the step say it"},
 };
-constexpr std::string_view kEntropy = "corruption_entropy";  ///< A key of corrupted images there.
 
 class StepsTranslation {
  public:
@@ -80,7 +79,44 @@ class StepsTranslation {
     for (auto& [name, step] : copy.as_map()) {
       if (step.is_map()) take_step("steps/" + name, step.as_map());
     }
+    take_eval_injectors(copy);
     set("steps", std::move(copy));
+  }
+
+  /// Injectors of evaluations, which replace the steps there, become ones of the last step.
+  void take_eval_injectors(Value& steps) {
+    const Value* injectors = dlas_.find("eval/injectors");
+    if (injectors == nullptr || !injectors->is_map() || steps.as_map().empty()) return;
+    const auto last = std::prev(steps.as_map().end());
+    for (const auto& [name, injector] : injectors->as_map()) {
+      Value copy = injector;
+      if (!copy.is_map() || !last->second.is_map()) continue;
+      copy.as_map().set("eval", Value(true));
+      Value own(Value::Map{});
+      if (const Value* there = find_in_map(last->second, "injectors")) own = *there;
+      take_part("eval/injectors/" + name, copy, "injector", kOfInjector);
+      own.as_map().set(own.as_map().contains(name) ? name + "_eval" : name, std::move(copy));
+      last->second.as_map().set("injectors", std::move(own));
+      note("eval/injectors/" + name,
+           fmt::format("is in steps/{}, with eval: true, beside what is there: an evaluation goes "
+                       "through the steps",
+                       last->first));
+    }
+  }
+
+  /// Evaluations compute no losses there, unless `eval/pure` is true; a discriminator may not even
+  /// take the pictures of an evaluation.
+  void keep_from_evaluations(const std::string& place, Value& loss) {
+    const Value* type = find_in_map(loss, "type");
+    const bool is_gan =
+        type != nullptr && (*type == Value("generator_gan") || *type == Value("discriminator_gan"));
+    const Value* pure = dlas_.find("eval/pure");
+    if (!is_gan || dlas_.find("datasets/val") == nullptr ||
+        (pure != nullptr && *pure == Value(true))) {
+      return;
+    }
+    loss.as_map().set("train", Value(true));
+    note(place, "gets train: true: evaluations have no losses there, unless eval/pure is true");
   }
 
   void take_step(const std::string& place, Value::Map& step) {
@@ -91,9 +127,12 @@ class StepsTranslation {
       if (components == nullptr || !components->is_map()) continue;
       for (auto& [name, component] : components->as_map()) {
         const std::string of_part = fmt::format("{}/{}/{}", place, kind, name);
-        leave_entropy(of_part, component);
-        kind == std::string_view("losses") ? take_part(of_part, component, "loss term", kOfLoss)
-                                           : take_part(of_part, component, "injector", kOfInjector);
+        if (kind == std::string_view("injectors")) {
+          take_part(of_part, component, "injector", kOfInjector);
+          continue;
+        }
+        take_part(of_part, component, "loss term", kOfLoss);
+        keep_from_evaluations(of_part, component);
       }
     }
   }
@@ -135,20 +174,6 @@ class StepsTranslation {
       unread.push_back(key);
     }
     for (const auto& key : unread) part.erase(key);
-  }
-
-  /// Removes the measure of corruption, since images are not corrupted here.
-  void leave_entropy(const std::string& place, Value& value) {
-    if (!value.is_map()) return;
-    std::vector<std::string> names;
-    for (auto& [key, below] : value.as_map()) {
-      leave_entropy(place + "/" + key, below);
-      if (below == Value(std::string(kEntropy))) names.push_back(key);
-    }
-    for (const auto& name : names) {
-      value.as_map().erase(name);
-      note(place + "/" + name, fmt::format("left out: {} is of corrupted images", kEntropy));
-    }
   }
 
   void take_optimizer(const std::string& place, Value::Map& step) {
