@@ -229,7 +229,7 @@ logger: {print_freq: 30, save_checkpoint_freq: 100, visuals: [gen], visual_debug
        "train/T_period: left out: another scheme reads it",
        "eval/pure: an evaluation always goes through the steps",
        "eval/evaluators/fid: left out: \"some_fid\" is not here",
-       "logger/is_mel_spectrogram: no counterpart"});
+       "logger/is_mel_spectrogram: a picture has 1 or 3 channels"});
   // The notes are in the file as well.
   CHECK(read_bytes(folder / "sr/sr.yaml").find("\n#   anything: no counterpart\n") !=
         std::string::npos);

@@ -1,6 +1,7 @@
 #include "runtime/tools/migrate/from_dlas.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -45,12 +46,37 @@ constexpr std::array kTop = {
     Row{"image_normalization_range", "pictures are in [-1, 1]"},
     Row{"colab_mode", "no copies to a server"},
     Row{"amp_opt_level", "nothing that works reads it there"},
+    Row{"ssh_server", "no copies to a server"},
+    Row{"ssh_username", "no copies to a server"},
+    Row{"ssh_password", "no copies to a server"},
+    Row{"remote_path", "no copies to a server"},
     Row{"dataset", "is of process_video.py: `stepop predict` makes something of new files"},
 };
 
 /// Top-level keys that nothing reads there.
-constexpr std::array<std::string_view, 7> kRead = {
-    "model", "scale", "distortion", "ssh_server", "ssh_username", "ssh_password", "remote_path"};
+constexpr std::array<std::string_view, 3> kUnread = {"model", "scale", "distortion"};
+
+/// Keys of `logger`, `eval` and `path` without a counterpart, and the reason.
+constexpr std::array kOfSections = {
+    Row{"logger/reverse_n1_to_1", "pictures are in [-1, 1], and shown as such"},
+    Row{"logger/reverse_imagenet_norm",
+        "undo it by an injector, and name what it makes: {type: denormalize, ...}"},
+    Row{"logger/recurrent_visual_indices",
+        "pictures are [B, C, H, W]: {type: indices_extractor, dim: 1, in: x, out: [x0, x1]} takes "
+        "some out of a sequence"},
+    Row{"logger/is_mel_spectrogram",
+        "a picture has 1 or 3 channels: an injector of your own logs a spectrogram by "
+        "extra_metrics"},
+    Row{"eval/pure", "an evaluation always goes through the steps"},
+    Row{"eval/compute_psnr", "nothing reads it there; evaluators: {psnr: {type: psnr, ...}}"},
+    Row{"eval/compute_fea", "nothing reads it there"},
+    Row{"path/alt_path", "hooks: {copy: {class: Mirror, ...}} copies checkpoints elsewhere"},
+    Row{"path/optimizer_reset", "init_from begins with weights, and a new optimizer"},
+    Row{"path/strict_load", "is for pretrain_model_<network>, and there is none"},
+    Row{"path/resume_state",
+        "its file is of torch.save and has the state of Python's optimizers: begin with the "
+        "weights, init_from"},
+};
 
 /// The keys of `train` that a scheme reads; the table's other keys belong to other schemes.
 constexpr std::array kOfScheme = {
@@ -74,13 +100,16 @@ class DlasTranslation {
     set("iterator", "ExtensibleTrainer");
     take_length();
     for (const auto& [key, value] : dlas_.as_map()) take(key, value);
+    if (!unread_.empty()) {
+      note(fmt::format("{}", fmt::join(unread_, ", ")), "nothing reads it there");
+    }
     end();
   }
 
  private:
   void take(const std::string& key, const Value& value) {
     if (is_off(value) && key != "gpu_ids") return;
-    if (std::ranges::find(kRead, key) != kRead.end()) return;
+    if (std::ranges::find(kUnread, key) != kUnread.end()) return unread_.push_back(key);
     if (const auto why = find_in(kTop, key); !why.empty()) return note(key, std::string(why));
     if (key == "gpu_ids") return take_devices(value);
     if (key == "start_step") return take_start(value);
@@ -131,15 +160,16 @@ class DlasTranslation {
     for (const auto& [key, value] : paths.as_map()) {
       constexpr std::string_view kModel = "pretrain_model_";
       constexpr std::string_view kBase = "pretrain_base_path_";
-      if (value.is_null() || key == "strict_load" || key.starts_with(kBase)) continue;
-      if (key == "resume_state") {
-        note("path/resume_state",
-             "its file is of torch.save and has the state of Python's "
-             "optimizers: begin with the weights, init_from");
+      const bool is_base = key.starts_with(kBase);
+      const std::string used_by =
+          is_base ? fmt::format("{}{}", kModel, key.substr(kBase.size())) : "";
+      if (key == "strict_load" || (is_base && paths.as_map().contains(used_by))) continue;
+      if (is_base) {
+        note("path/" + key, fmt::format("is for {}, and there is none", used_by));
         continue;
       }
-      if (!key.starts_with(kModel)) {
-        if (!is_off(value)) note("path/" + key, "no counterpart");
+      if (!key.starts_with(kModel) || value.is_null()) {
+        leave_out("path/" + key, value);
         continue;
       }
       const std::string network = key.substr(kModel.size());
@@ -164,6 +194,7 @@ class DlasTranslation {
                        "path is relative to this file now",
                        converted, file));
     }
+    if (entries.empty() && strict != nullptr) leave_out("path/strict_load", *strict);
     if (!entries.empty()) set("init_from", Value(std::move(entries)));
   }
 
@@ -215,7 +246,9 @@ class DlasTranslation {
 
   void take_frequency(const std::string& key, const Value& value) {
     const Value* batch_size = dlas_.find("datasets/train/batch_size");
-    if (dlas_.find("datasets/val") == nullptr) return;
+    if (dlas_.find("datasets/val") == nullptr) {
+      return note("train/" + key, "left out: there is no datasets/val");
+    }
     if (key == "val_freq") return set("eval_hook/freq", value);
     if (batch_size == nullptr || !batch_size->is_int() || batch_size->as_int() < 1) return;
     const double samples = (value.is_int()     ? static_cast<double>(value.as_int())
@@ -232,9 +265,8 @@ class DlasTranslation {
         set("eval/output_state", value);
       } else if (key == "evaluators" && value.is_map()) {
         for (const auto& [name, evaluator] : value.as_map()) take_evaluator(name, evaluator);
-      } else if (key != "injectors" && !is_off(value)) {
-        note("eval/" + key,
-             key == "pure" ? "an evaluation always goes through the steps" : "no counterpart");
+      } else if (key != "injectors") {
+        leave_out("eval/" + key, value);
       }
     }
   }
@@ -284,8 +316,8 @@ class DlasTranslation {
         take_visuals(value);
       } else if (key == "visual_debug_rate") {
         set("logger/" + key, value);
-      } else if (key != "reverse_n1_to_1" && !is_off(value)) {
-        note("logger/" + key, "no counterpart");
+      } else {
+        leave_out("logger/" + key, value);
       }
     }
   }
@@ -314,8 +346,15 @@ class DlasTranslation {
   void set(std::string_view path, Value value) { result_.set(path, std::move(value)); }
   void note(const std::string& key, std::string text) { result_.note(key, std::move(text)); }
 
+  /// Names a key of a section that is left out.
+  void leave_out(const std::string& path, const Value& value) {
+    const std::string_view why = find_in(kOfSections, path);
+    if (!is_off(value)) note(path, why.empty() ? "no counterpart" : std::string(why));
+  }
+
   const Value& dlas_;
   TranslatedConfig& result_;
+  std::vector<std::string> unread_;
 };
 
 }  // namespace

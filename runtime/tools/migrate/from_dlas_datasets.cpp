@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/core/base/text.h"
+
 namespace stepop {
 namespace {
 
@@ -16,8 +18,8 @@ constexpr int64_t kExamplesOfNoise = 1'048'576;  ///< As in DL-Art-School.
 using Row = std::pair<std::string_view, std::string_view>;
 
 /// Keys of every dataset that do not affect its examples.
-constexpr std::array<std::string_view, 6> kSilent = {"mode",       "name",      "phase",
-                                                     "pin_memory", "n_workers", "batch_size"};
+constexpr std::array<std::string_view, 5> kSilent = {"mode", "name", "phase", "n_workers",
+                                                     "batch_size"};
 /// Keys of `imagefolder` that CorruptedImages has under the same names.
 constexpr std::array<std::string_view, 16> kOfFolder = {"weights",
                                                         "scale",
@@ -79,12 +81,7 @@ class DatasetTranslation {
     } else if (name == "fullimage") {
       take_full_images();
     } else {
-      note("mode",
-           name.empty()
-               ? "is missing"
-               : fmt::format("{} has no counterpart: `stepop list dataset` shows what there is; "
-                             "name one, or a class of your own, as datasets/{}/class",
-                             name, split_));
+      note("mode", name.empty() ? "is missing" : without_counterpart(name));
       return;
     }
     for (const auto& [key, value] : dataset_.as_map()) note_unread(key, value);
@@ -103,6 +100,17 @@ class DatasetTranslation {
     read_.push_back(std::string(key));
     const Value* found = find_in_map(dataset_, key);
     return found == nullptr ? fallback : *found == Value(true);
+  }
+
+  std::string without_counterpart(const std::string& mode) const {
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : dataset_.as_map()) {
+      if (std::ranges::find(kSilent, key) == kSilent.end()) keys.push_back(key);
+    }
+    return fmt::format(
+        "{} has no counterpart{}: `stepop list dataset` shows what there is; name "
+        "one, or a class of your own, as datasets/{}/class",
+        mode, keys.empty() ? "" : ", nor have " + list_text(keys, keys.size()), split_);
   }
 
   /// Copies the value at `key` to another name.
@@ -189,6 +197,9 @@ class DatasetTranslation {
 
   void note_unread(const std::string& key, const Value& value) {
     if (std::ranges::find(kSilent, key) != kSilent.end()) return;
+    if (key == "pin_memory" && value == Value(false)) {
+      return note(key, "left out: memory is pinned where the device is a GPU");
+    }
     if (is_off(value) || value == Value(int64_t{0})) return;
     if (std::ranges::find(read_, key) != read_.end()) return;
     const std::string_view why = find_in(kNoCounterpart, key);

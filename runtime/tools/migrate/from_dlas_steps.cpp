@@ -120,7 +120,10 @@ class StepsTranslation {
   }
 
   void take_step(const std::string& place, Value::Map& step) {
-    for (const char* key : {"generator", "generator_outputs"}) step.erase(key);
+    for (const char* key : {"generator", "generator_outputs"}) {
+      if (step.contains(key)) note(place + "/" + key, "nothing reads it there");
+      step.erase(key);
+    }
     take_optimizer(place, step);
     for (const char* kind : {"injectors", "losses"}) {
       Value* components = step.find(kind);
@@ -185,6 +188,8 @@ class StepsTranslation {
       if (const Value* found = step.find(key)) legacy.set(key, *found);
       step.erase(key);
     }
+    if (has_params && !legacy.empty())
+      note(place, "its own lr, weight_decay and betas are left out: optimizer_params counts");
     if (!has_params && has_losses && legacy.contains("lr")) {
       step.set("optimizer_params", Value(legacy));
       note(place,
