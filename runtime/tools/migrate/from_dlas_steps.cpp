@@ -21,9 +21,9 @@ using Row = std::pair<std::string_view, std::string_view>;
 constexpr std::array<std::string_view, 4> kLegacy = {"lr", "weight_decay", "beta1", "beta2"};
 
 /// Keys of every part of a kind, besides the keys of its registration.
-constexpr std::array<std::string_view, 9> kOfNetwork = {
+constexpr std::array<std::string_view, 10> kOfNetwork = {
     "type",      "class", "which_model", "which_model_G", "which_model_D",
-    "trainable", "after", "args",        "output_mode"};
+    "trainable", "after", "args",        "kwargs",        "output_mode"};
 constexpr std::array<std::string_view, 10> kOfInjector = {
     "type", "in", "out", "train", "eval", "no_grad", "no_accum", "after", "before", "every"};
 constexpr std::array<std::string_view, 8> kOfLoss = {"type",  "weight", "after", "before",
