@@ -20,23 +20,6 @@ using Row = std::pair<std::string_view, std::string_view>;
 /// Keys of every dataset that do not affect its examples.
 constexpr std::array<std::string_view, 5> kSilent = {"mode", "name", "phase", "n_workers",
                                                      "batch_size"};
-/// Keys of `imagefolder` that CorruptedImages has under the same names.
-constexpr std::array<std::string_view, 16> kOfFolder = {"weights",
-                                                        "scale",
-                                                        "target_size",
-                                                        "force_multiple",
-                                                        "center_crop_hq_sz",
-                                                        "force_square",
-                                                        "disable_flip",
-                                                        "skip_lq",
-                                                        "all_image_color_jitter",
-                                                        "corrupt_before_downsize",
-                                                        "corrupt_before_downsize_factor",
-                                                        "fixed_corruptions",
-                                                        "random_corruptions",
-                                                        "num_corrupts_per_image",
-                                                        "corruption_blur_scale",
-                                                        "cosine_bias"};
 constexpr std::array<std::string_view, 4> kNoOps = {"block_noise", "color_shift", "interlacing",
                                                     "chromatic_aberration"};
 constexpr std::string_view kOfTiles =
@@ -144,9 +127,9 @@ class DatasetTranslation {
   /// `has_chunks`: single_image_extensible, whose images are neither mirrored nor cut to squares.
   void take_folder(bool has_chunks) {
     set("class", "CorruptedImages");
-    take("paths", "paths");
-    for (const auto key : kOfFolder) {
-      read_.emplace_back(key);
+    for (const auto& parameter : find_component("dataset", "CorruptedImages")->about.parameters) {
+      const std::string& key = parameter.name;  // the same there
+      read_.push_back(key);
       const Value* found = find_in_map(dataset_, key);
       const bool is_default =
           found == nullptr || (is_off(*found) && key != "force_square" && key != "cosine_bias");
