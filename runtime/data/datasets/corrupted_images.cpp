@@ -96,7 +96,10 @@ class CorruptedImages : public Dataset {
     for (size_t i = 0; i < count; ++i) {
       const ImageList images = get_images(params, is_list ? fmt::format("paths/{}", i) : "paths");
       for (int64_t time = 0; time < weights[i]; ++time) {
-        for (const auto& file : images.files) files_.push_back(images.folder + "/" + file);
+        for (const auto& file : images.files) {
+          // Beside the parts of an image, that is the whole.
+          if (!file.ends_with("ref.jpg")) files_.push_back(images.folder + "/" + file);
+        }
       }
     }
   }

@@ -14,6 +14,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/tools/migrate/from_dlas_datasets.h"
+#include "runtime/tools/migrate/from_dlas_left_out.h"
 #include "runtime/tools/migrate/from_dlas_steps.h"
 
 namespace stepop {
@@ -21,62 +22,8 @@ namespace {
 
 using Row = std::pair<std::string_view, std::string_view>;
 
-/// Top-level keys without a counterpart, and the reason. Keys whose value switches them off are
-/// left out silently.
-constexpr std::array kTop = {
-    Row{"name", "a run is named when it starts: -n NAME"},
-    Row{"suffix", "no counterpart"},
-    Row{"grad_scaler_enabled", "losses are scaled with precision: float16, which fp16 becomes"},
-    Row{"training_data_encountered", "a training begins with step 0, or resumes"},
-    Row{"force_start_step", "a training begins with step 0, or resumes"},
-    Row{"wandb_run_name", "left out: a run is sent by the name of its folder"},
-    Row{"wandb_progress_use_raw_steps", "left out: steps are those of the training"},
-    Row{"dist_backend", "left out: --processes N trains with several processes, over gloo"},
-    Row{"ddp_find_unused_parameters", "left out: --processes N sums gradients without it"},
-    Row{"ddp_static_graph", "left out: --processes N sums gradients without it"},
-    Row{"keep_optimizer_states_on_cpu", "averages stay on the device of the weights"},
-    Row{"automatically_scale_grads_for_fanin",
-        "gradients are not scaled by the width of layers; param_groups of optimizer_params give "
-        "layers a learning rate of their own"},
-    Row{"automatically_scale_base_layer_size", "gradients are not scaled by the width of layers"},
-    Row{"automatically_recover_nan_by_reverting_n_saves", "nothing reads it there"},
-    Row{"anomaly_detection", "an error of a backward pass names the loss that it began with"},
-    Row{"cuda_benchmarking_enabled", "left out: cuDNN chooses as LibTorch does by default"},
-    Row{"experiments", "is Python: write a hook, hooks: {name: {class: MyHook}}"},
-    Row{"image_normalization_range", "pictures are in [-1, 1]"},
-    Row{"colab_mode", "no copies to a server"},
-    Row{"amp_opt_level", "nothing that works reads it there"},
-    Row{"ssh_server", "no copies to a server"},
-    Row{"ssh_username", "no copies to a server"},
-    Row{"ssh_password", "no copies to a server"},
-    Row{"remote_path", "no copies to a server"},
-    Row{"dataset", "is of process_video.py: `stepop predict` makes something of new files"},
-};
-
 /// Top-level keys that nothing reads there.
 constexpr std::array<std::string_view, 3> kUnread = {"model", "scale", "distortion"};
-
-/// Keys of `logger`, `eval` and `path` without a counterpart, and the reason.
-constexpr std::array kOfSections = {
-    Row{"logger/reverse_n1_to_1", "pictures are in [-1, 1], and shown as such"},
-    Row{"logger/reverse_imagenet_norm",
-        "undo it by an injector, and name what it makes: {type: denormalize, ...}"},
-    Row{"logger/recurrent_visual_indices",
-        "pictures are [B, C, H, W]: {type: indices_extractor, dim: 1, in: x, out: [x0, x1]} takes "
-        "some out of a sequence"},
-    Row{"logger/is_mel_spectrogram",
-        "a picture has 1 or 3 channels: an injector of your own logs a spectrogram by "
-        "extra_metrics"},
-    Row{"eval/pure", "an evaluation always goes through the steps"},
-    Row{"eval/compute_psnr", "nothing reads it there; evaluators: {psnr: {type: psnr, ...}}"},
-    Row{"eval/compute_fea", "nothing reads it there"},
-    Row{"path/alt_path", "hooks: {copy: {class: Mirror, ...}} copies checkpoints elsewhere"},
-    Row{"path/optimizer_reset", "init_from begins with weights, and a new optimizer"},
-    Row{"path/strict_load", "is for pretrain_model_<network>, and there is none"},
-    Row{"path/resume_state",
-        "its file is of torch.save and has the state of Python's optimizers: begin with the "
-        "weights, init_from"},
-};
 
 /// The keys of `train` that a scheme reads; the table's other keys belong to other schemes.
 constexpr std::array kOfScheme = {
@@ -110,7 +57,6 @@ class DlasTranslation {
   void take(const std::string& key, const Value& value) {
     if (is_off(value) && key != "gpu_ids") return;
     if (std::ranges::find(kUnread, key) != kUnread.end()) return unread_.push_back(key);
-    if (const auto why = find_in(kTop, key); !why.empty()) return note(key, std::string(why));
     if (key == "gpu_ids") return take_devices(value);
     if (key == "start_step") return take_start(value);
     if (key == "fp16") return take_precision();
@@ -118,7 +64,7 @@ class DlasTranslation {
     if (key == "use_tb_logger") return set("integrations/tensorboard/active", true);
     if (key == "wandb") return set("integrations/wandb/active", true);
     if (key == "wandb_project_name") return set("integrations/wandb/project", value);
-    if (!value.is_map()) return note(key, "no counterpart");
+    if (!value.is_map() || key == "dataset") return leave_out(key, value);
     if (key == "datasets") return translate_dlas_datasets(value, result_);
     if (key == "networks") return translate_dlas_steps(dlas_, result_);
     if (key == "steps") return;  // translated together with the networks
@@ -126,7 +72,7 @@ class DlasTranslation {
     if (key == "train") return take_train(value);
     if (key == "eval") return take_eval(value);
     if (key == "logger") return take_logger(value);
-    note(key, "no counterpart");
+    leave_out(key, value);
   }
 
   void take_length() {
@@ -214,12 +160,9 @@ class DlasTranslation {
         take_frequency(key, value);
       } else if (key == "ema_enabled" || key == "ema_rate") {
         take_average(train);
-      } else if (key == "batch_size_optimizer") {
-        note(path, "a batch has a fixed size: accumulate: N adds up the gradients of N batches");
-      } else if (key == "ema_on_cpu") {
-        if (!is_off(value)) note(path, "averages stay on the device of the weights");
-      } else if (key == "mod_batch_factor_also_disable_checkpointing") {
-        if (!is_off(value)) note(path, "checkpoint_modules counts in every iteration");
+      } else if (key == "batch_size_optimizer" || key == "ema_on_cpu" ||
+                 key == "mod_batch_factor_also_disable_checkpointing") {
+        leave_out(path, value);
       } else if (key != "warmup_iter" || !is_off(value)) {
         set(path, value);
       }
@@ -346,10 +289,8 @@ class DlasTranslation {
   void set(std::string_view path, Value value) { result_.set(path, std::move(value)); }
   void note(const std::string& key, std::string text) { result_.note(key, std::move(text)); }
 
-  /// Names a key of a section that is left out.
   void leave_out(const std::string& path, const Value& value) {
-    const std::string_view why = find_in(kOfSections, path);
-    if (!is_off(value)) note(path, why.empty() ? "no counterpart" : std::string(why));
+    if (!is_off(value)) note(path, why_dlas_key_is_left_out(path));
   }
 
   const Value& dlas_;

@@ -9,46 +9,18 @@
 #include <utility>
 
 #include "runtime/core/base/text.h"
+#include "runtime/tools/migrate/from_dlas_left_out.h"
 
 namespace stepop {
 namespace {
 
 constexpr int64_t kExamplesOfNoise = 1'048'576;  ///< As in DL-Art-School.
 
-using Row = std::pair<std::string_view, std::string_view>;
-
 /// Keys of every dataset that do not affect its examples.
 constexpr std::array<std::string_view, 5> kSilent = {"mode", "name", "phase", "n_workers",
                                                      "batch_size"};
 constexpr std::array<std::string_view, 4> kNoOps = {"block_noise", "color_shift", "interlacing",
                                                     "chromatic_aberration"};
-constexpr std::string_view kOfTiles =
-    "left out: crop cuts a part of that size out of anywhere; there a part of any size is resized";
-
-/// Keys without a counterpart, and the reason. Keys whose value switches them off are left out
-/// silently.
-constexpr std::array kNoCounterpart = {
-    Row{"fetch_alt_image", "no second image: an example has hq and lq"},
-    Row{"fetch_alt_tiled_image", "no second image: an example has hq and lq"},
-    Row{"labeler", "no labels of patches"},
-    Row{"fixed_parameters", "left out: no constants in an example"},
-    Row{"random_seed", "left out: the validation split draws the same numbers each time"},
-    Row{"min_tile_size", kOfTiles},
-    Row{"fixed_size", kOfTiles},
-    Row{"tile_scale_normal_stddev", kOfTiles},
-    Row{"blur_magnitude", "left out, with use_blurring"},
-    Row{"dataroot_GT_weights", "every file counts once: the dataset Concat takes one twice"},
-    Row{"need_ref", "no picture of the whole beside its part"},
-    Row{"ignore_first", "all files of a folder are read"},
-    Row{"strict", "images are read from folders, at any depth"},
-    Row{"needs_metadata", "images are read from folders, at any depth"},
-    Row{"use_blurring", "left out: augmentations: {input: {...}} of the dataset has motion blur"},
-    Row{"use_compression_artifacts", "nothing reads it there"},
-    Row{"grayscale", "nothing reads it there"},
-    Row{"lq_noise", "noise is an injector: {type: add_noise, in: lq, out: noisy, scale: 0.1}"},
-    Row{"normalize", "pictures are in [-1, 1]; an injector does more: {type: normalize, ...}"},
-};
-
 class DatasetTranslation {
  public:
   DatasetTranslation(std::string split, const Value& dataset, TranslatedConfig& result)
@@ -185,8 +157,7 @@ class DatasetTranslation {
     }
     if (is_off(value) || value == Value(int64_t{0})) return;
     if (std::ranges::find(read_, key) != read_.end()) return;
-    const std::string_view why = find_in(kNoCounterpart, key);
-    note(key, why.empty() ? "no counterpart" : std::string(why));
+    note(key, why_dlas_key_is_left_out("datasets/" + key));
   }
 
   std::string split_;

@@ -10,12 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/tools/migrate/from_dlas_left_out.h"
 #include "runtime/train/networks/network.h"
 
 namespace stepop {
 namespace {
-
-using Row = std::pair<std::string_view, std::string_view>;
 
 /// Keys that were once in a step itself, where nothing reads them any more.
 constexpr std::array<std::string_view, 4> kLegacy = {"lr", "weight_decay", "beta1", "beta2"};
@@ -28,17 +27,6 @@ constexpr std::array<std::string_view, 10> kOfInjector = {
     "type", "in", "out", "train", "eval", "no_grad", "no_accum", "after", "before", "every"};
 constexpr std::array<std::string_view, 8> kOfLoss = {"type",  "weight", "after", "before",
                                                      "every", "train",  "eval",  "which_model_F"};
-
-/// Keys of parts without a counterpart, and the reason.
-constexpr std::array kGoneFromParts = {
-    Row{"wandb_debug", "left out: telemetry/parameters logs histograms of parameters"},
-    Row{"blocks_per_checkpoint", "left out: checkpoint_modules says what is computed again"},
-    Row{"method", "left out: a network is called by its forward"},
-    Row{"args", "left out: a network is called by its forward"},
-    Row{"fp16", "left out: precision counts for the whole training"},
-    Row{"min_loss",
-        "left out: it fails there in the first call; every and after of the step say it"},
-};
 
 class StepsTranslation {
  public:
@@ -170,10 +158,10 @@ class StepsTranslation {
       if (std::ranges::find(common, key) != common.end() || std::ranges::any_of(own, is_key)) {
         continue;
       }
-      const std::string_view why = find_in(kGoneFromParts, key);
-      note(place + "/" + key, why.empty()
+      const std::string why = why_dlas_key_is_left_out("parts/" + key);
+      note(place + "/" + key, why == "no counterpart"
                                   ? fmt::format("left out: {} has no such key", registration->name)
-                                  : std::string(why));
+                                  : why);
       unread.push_back(key);
     }
     for (const auto& key : unread) part.erase(key);

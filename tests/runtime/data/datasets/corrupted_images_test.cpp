@@ -103,6 +103,7 @@ TEST_CASE("a folder counts as often as its weight says") {
   const ScratchFolder folder;
   write_picture(folder, "one/a.png");
   write_picture(folder, "two/b.png");
+  write_picture(folder, "two/ref.jpg");  // the whole image, of which others are parts
   const auto sized = [&](const std::string& weights) {
     const Config config =
         test_config(fmt::format("train: {{class: CorruptedImages, paths: ['{}', '{}']{}}}",
