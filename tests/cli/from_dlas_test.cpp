@@ -199,7 +199,7 @@ logger: {print_freq: 30, save_checkpoint_freq: 100, visuals: [gen], visual_debug
   CHECK(at("datasets/validation/lq") == Value("/data/small"));
   CHECK(at("test_batch_size") == Value(1));
   CHECK(at("eval_hook/freq") == Value(63));  // 1,000 examples in batches of 16
-  CHECK(at("init_from/0/path") == Value("../experiments/a.safetensors"));
+  CHECK(at("init_from/0/path") == Value("../experiments/a.pth"));
   CHECK(at("init_from/0/prefix") == Value("net."));
   CHECK(at("init_from/0/strict") == Value(true));
   CHECK(at("networks/teacher/trainable") == Value(false));
@@ -220,8 +220,7 @@ logger: {print_freq: 30, save_checkpoint_freq: 100, visuals: [gen], visual_debug
        "datasets/train/fixed_corruptions: interlacing changes nothing there, and becomes none",
        "datasets/train/fetch_alt_image: no second image",
        "datasets/train/rgb_n1_to_1: pictures are in ", "networks/teacher: no step trains it",
-       "path/pretrain_model_generator: becomes init_from: write ../experiments/a.safetensors from "
-       "../experiments/a.pth first",
+       "path/pretrain_model_generator: becomes init_from; its file is relative to this one now",
        "path/resume_state: its file is of torch.save",
        "steps/generator: its lr, weight_decay and betas are optimizer_params now",
        "steps/generator/optimizer: adamw_zero becomes adamw, and distributed/shard_optimizer: ",

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -124,21 +123,15 @@ class DlasTranslation {
         note("path/" + key, "left out: there is no such network");
         continue;
       }
-      const std::string file = value.as_text();
-      const std::string converted =
-          std::filesystem::path(file).replace_extension(".safetensors").string();
       Value::Map entry;
-      entry.set("path", Value(converted));
+      entry.set("path", value);
       entry.set("network", Value(network));
       if (const Value* base = find_in_map(paths, std::string(kBase) + network)) {
         entry.set("prefix", *base);
       }
       entry.set("strict", Value(strict != nullptr && *strict == Value(true)));
       entries.emplace_back(std::move(entry));
-      note("path/" + key,
-           fmt::format("becomes init_from: write {} from {} first, as models/README.md says; the "
-                       "path is relative to this file now",
-                       converted, file));
+      note("path/" + key, "becomes init_from; its file is relative to this one now");
     }
     if (entries.empty() && strict != nullptr) leave_out("path/strict_load", *strict);
     if (!entries.empty()) set("init_from", Value(std::move(entries)));
