@@ -60,6 +60,7 @@ class DlasTranslation {
     if (key == "start_step") return take_start(value);
     if (key == "fp16") return take_precision();
     if (key == "checkpointing_enabled") return set("checkpoint_modules", ".");
+    if (key == "cuda_benchmarking_enabled") return set("cudnn_benchmark", true);
     if (key == "use_tb_logger") return set("integrations/tensorboard/active", true);
     if (key == "wandb") return set("integrations/wandb/active", true);
     if (key == "wandb_project_name") return set("integrations/wandb/project", value);

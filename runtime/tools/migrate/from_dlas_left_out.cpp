@@ -31,7 +31,6 @@ constexpr std::array kLeftOut = {
     Row{"automatically_scale_base_layer_size", "gradients are not scaled by the width of layers"},
     Row{"automatically_recover_nan_by_reverting_n_saves", "nothing reads it there"},
     Row{"anomaly_detection", "an error of a backward pass names the loss that it began with"},
-    Row{"cuda_benchmarking_enabled", "left out: cuDNN chooses as LibTorch does by default"},
     Row{"experiments", "is Python: write a hook, hooks: {name: {class: MyHook}}"},
     Row{"image_normalization_range", "pictures are in [-1, 1]"},
     Row{"colab_mode", "no copies to a server"},
