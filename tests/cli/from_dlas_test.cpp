@@ -271,7 +271,6 @@ train: {niter: 2, mega_batch_factor: 1, mod_batch_factor_also_disable_checkpoint
        "networks/discriminator/scale: left out: discriminator_vgg_128_gn has no such key\n",
        "steps/generator/injectors/g/method: left out: a network is called by its forward\n",
        "steps/generator/injectors/g/args: left out: a network is called by its forward\n",
-       "steps/generator/injectors/g/fp16: left out: precision counts for the whole training\n",
        "steps/generator/losses/gan/min_loss: left out: it fails there in the first call; every and "
        "after of the step say it\n",
        "train/mod_batch_factor_also_disable_checkpointing: checkpoint_modules counts in every "

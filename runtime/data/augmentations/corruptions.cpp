@@ -33,18 +33,13 @@ at::Tensor jittered(const at::Tensor& image, CorruptionDraw& draw) {
   return with_jitter(image, draw.strength * 0.2, draw.random);
 }
 
-/// As OpenCV's GaussianBlur does, which finds the size of the window from the deviation.
+/// As OpenCV's GaussianBlur does, which finds the size of the window from the deviation. A window
+/// is no larger than a small image allows.
 at::Tensor blurred(const at::Tensor& image, CorruptionDraw& draw) {
   const double deviation = draw.blur_scale * draw.strength * 1.5;
-  const int64_t size = std::lrint(deviation * 8 + 1) | 1;
-  if (size == 1) return image;
-  if (size / 2 >= std::min(image.size(1), image.size(2))) {
-    throw Error(
-        fmt::format("gaussian_blur: a blur over {} pixels needs a larger image than {} x {}; "
-                    "corruption_blur_scale makes it narrower",
-                    size, image.size(1), image.size(2)));
-  }
-  return with_blur(image, size, deviation);
+  const int64_t most = 2 * std::min(image.size(1), image.size(2)) - 1;
+  const int64_t size = std::min<int64_t>(std::lrint(deviation * 8 + 1) | 1, most);
+  return size == 1 ? image : with_blur(image, size, deviation);
 }
 
 at::Tensor motion_blurred(const at::Tensor& image, CorruptionDraw& draw) {

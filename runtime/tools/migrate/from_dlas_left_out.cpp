@@ -63,7 +63,6 @@ constexpr std::array kLeftOut = {
     Row{"parts/blocks_per_checkpoint", "left out: checkpoint_modules says what is computed again"},
     Row{"parts/method", "left out: a network is called by its forward"},
     Row{"parts/args", "left out: a network is called by its forward"},
-    Row{"parts/fp16", "left out: precision counts for the whole training"},
     Row{"parts/min_loss",
         "left out: it fails there in the first call; every and after of the step say it"},
     Row{"datasets/fetch_alt_image", "no second image: an example has hq and lq"},

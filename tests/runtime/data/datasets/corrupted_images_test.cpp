@@ -1,6 +1,7 @@
 // CorruptedImages gives what DL-Art-School's own code gives: tests/data/corruptions/make.py.
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -97,6 +98,13 @@ TEST_CASE("a motion blur keeps the mean of a flat picture, and a weak one change
   CHECK(difference(made, tensor("part")) > 0.01);
   const at::Tensor flat = at::empty_like(made).fill_(0.25);
   CHECK(difference(corrupted(flat, "motion_blur", strong), flat) < 1e-6);
+}
+
+TEST_CASE("a blur fits into a small picture") {
+  Random random(3);
+  CorruptionDraw draw{.strength = 1, .blur_scale = 4, .random = random};
+  const at::Tensor flat = at::full({3, 2, 5}, 0.25);
+  CHECK(difference(corrupted(flat, "gaussian_blur", draw), flat) < 1e-6);
 }
 
 TEST_CASE("a folder counts as often as its weight says") {
