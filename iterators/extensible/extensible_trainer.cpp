@@ -66,7 +66,7 @@ class ExtensibleTrainer : public Iterator {
       for (const auto& network : frozen_) network->eval();
       runner_->set_parts(rules_.parts(global_step()));
       Scalars losses = runner_->train(rules_.sorted(batch), global_step());
-      *seen = Seen{{}, pictures()};  // the runtime logs the losses
+      *seen = Seen{runner_->other_logs(), pictures()};  // the runtime logs the losses
       return losses;
     };
     const auto look = [=, this]() -> const Seen& {
@@ -78,11 +78,13 @@ class ExtensibleTrainer : public Iterator {
       } else {
         losses = runner_->evaluate(batch, global_step());
       }
-      return seen->emplace(Seen{std::move(losses), pictures()});
+      Logs logs = runner_->other_logs();
+      logs.scalars = std::move(losses);
+      return seen->emplace(Seen{std::move(logs), pictures()});
     };
     ops.log_op = [=, this] {
-      Logs logs;
-      logs.scalars = look().losses;
+      Logs logs = look().logs;
+      if (is_of_training) runner_->networks().add_debug_values(global_step(), logs);
       if (!has_visuals_op_) add_visuals(look(), logs);
       return logs;
     };
@@ -113,7 +115,7 @@ class ExtensibleTrainer : public Iterator {
  private:
   /// The losses and pictures of one batch for a log.
   struct Seen {
-    Scalars losses;
+    Logs logs;  ///< Of the steps; without the losses of a train op.
     std::vector<std::vector<at::Tensor>> pictures;  ///< For each of `visuals_`, in parts.
   };
 
@@ -201,6 +203,7 @@ class ExtensibleTrainer : public Iterator {
       if (picture.size(1) == 2) picture = picture.narrow(1, 0, 1);
       logs.images.set(name, are_visuals_in_0_1_ ? picture.mul(2).sub(1) : picture);
     }
+    if (get_split() == "train") runner_->networks().add_pictures(global_step(), logs);
   }
 
   std::vector<std::string> visuals_;

@@ -96,15 +96,16 @@ class Walk {
     const bool trains = is_training_ && iteration_ % step.gate.every == 0;
     std::vector<Slot> made;
     for (const auto& part : step.injectors) {
-      if (!(trains ? part.in_training : part.in_evaluation)) continue;
+      if (!part.is_for(trains)) continue;
       if (part.no_accum && !is_first_part_) continue;
       if (part.gate.is_open(iteration_)) walk(part, made);
     }
     for (const auto& part : step.losses) {
       // A loss that is off is still computed if all its keys are there.
+      if (!part.is_for(trains)) continue;
       if (trains && part.gate.is_open(iteration_)) {
         walk(part, made);
-      } else if ((trains || part.in_evaluation) && has_all(part.reads)) {
+      } else if (has_all(part.reads)) {
         write(part, made);
       }
     }
@@ -235,11 +236,14 @@ std::vector<int64_t> kinds_of_iterations(const std::vector<Step>& steps,
 }
 
 void check_flow(const std::vector<Step>& steps, const std::vector<const Part*>& behind,
-                const Keys& keys, const std::vector<Slot>& given, bool has_parts) {
+                const Keys& keys, const std::vector<Slot>& given, bool is_training,
+                bool has_parts) {
   for (const auto& step : steps) check_outputs(step, keys);
   for (const int64_t iteration : kinds_of_iterations(steps, behind)) {
-    Walk(steps, keys, iteration, /*is_training=*/true, /*is_first_part=*/true).run(given);
-    if (has_parts) {
+    if (is_training) {
+      Walk(steps, keys, iteration, /*is_training=*/true, /*is_first_part=*/true).run(given);
+    }
+    if (is_training && has_parts) {
       Walk(steps, keys, iteration, /*is_training=*/true, /*is_first_part=*/false).run(given);
     }
     Walk evaluation(steps, keys, iteration, /*is_training=*/false, /*is_first_part=*/true);

@@ -8,11 +8,12 @@
 namespace stepop::extensible {
 
 /// Follows the keys of the state through the steps in every kind of iteration that the gates make,
-/// in training and in evaluation. Throws UsageError, with the place, for a key that is read before
-/// any part makes it, and for a key that is made twice. `given`: the keys of a batch; `behind`: the
-/// parts that read keys in an evaluation after all steps; `has_parts`: a batch may be split.
+/// in evaluation and, for a batch of the training, in training. Throws UsageError, with the place,
+/// for a key that is read before any part makes it, and for a key that is made twice. `given`: the
+/// keys of a batch; `behind`: the parts that read keys in an evaluation after all steps;
+/// `has_parts`: a batch may be split.
 void check_flow(const std::vector<Step>& steps, const std::vector<const Part*>& behind,
-                const Keys& keys, const std::vector<Slot>& given, bool has_parts);
+                const Keys& keys, const std::vector<Slot>& given, bool is_training, bool has_parts);
 
 /// Sets the part after which each key is freed, and the keys that each step passes on. `kept`: the
 /// keys that are read after all steps.

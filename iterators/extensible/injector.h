@@ -5,6 +5,7 @@
 #include "iterators/extensible/ports.h"
 #include "iterators/extensible/state.h"
 #include "runtime/core/config/registry.h"
+#include "runtime/core/log/logs.h"
 
 namespace stepop::extensible {
 
@@ -29,6 +30,11 @@ class Injector {
 
   /// Reads and writes only the keys that the constructor named.
   virtual void run(StepState& state, const Iteration& iteration) = 0;
+
+  /// What is logged of the last run, as `<injector>_<name>`: numbers, where a slash in a name
+  /// groups them, histograms, pictures, texts. Numbers are means over the parts of a batch, and the
+  /// rest is that of the last part.
+  virtual Logs extra_metrics() { return {}; }
 };
 
 /// An injector from one key, `in`, to another, `out`.

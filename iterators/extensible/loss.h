@@ -23,6 +23,9 @@ class Loss {
   /// named. A loss that is a derivative returns an undefined tensor, which is not logged, when
   /// gradients are off.
   virtual at::Tensor compute(StepState& state, const Iteration& iteration, Scalars& metrics) = 0;
+
+  /// What else is logged of the last computation, as `<loss>_<name>`: see Injector.
+  virtual Logs extra_metrics() { return {}; }
 };
 
 using LossRegistry = Registry<std::unique_ptr<Loss>(const Config&, Ports&)>;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "iterators/extensible/flow.h"
+#include "iterators/extensible/step_metrics.h"
 #include "iterators/extensible/trace.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
@@ -59,35 +60,11 @@ void free_all(const Part& part, StepState& state) {
 
 }  // namespace
 
-/// The metrics of an iteration: means over the parts of its batch, weighted by their sizes.
-class Runner::Metrics {
- public:
-  /// Reads values on the CPU at once, which is cheaper than weighting and adding tensors.
-  void add(const std::string& name, const Scalar& value, double share) {
-    const at::Tensor* tensor = value.tensor();
-    const Scalar* before = scalars_.find(name);
-    if (tensor == nullptr || tensor->is_cpu()) {
-      const bool is_one_number = tensor != nullptr && tensor->numel() == 1;
-      const double number = is_one_number ? tensor->item<double>() : value.read(name);
-      scalars_.set(name, share * number + (before == nullptr ? 0 : before->read(name)));
-    } else if (share == 1) {
-      scalars_.set(name, value);
-    } else {
-      const at::Tensor weighted = tensor->mul(share);
-      scalars_.set(name, before == nullptr ? weighted : before->tensor()->add(weighted));
-    }
-  }
-
-  Scalars take() { return std::move(scalars_); }
-
- private:
-  Scalars scalars_;
-};
-
 Runner::Runner(const Context& context, int64_t parts, const std::vector<std::string>& kept)
     : context_(context),
       steps_(build_steps(context, keys_)),
       evaluators_(build_evaluators(context, keys_)),
+      networks_(context.networks),
       parts_(parts) {
   for (const auto& name : kept) kept_.push_back(keys_.slot(name));
   for (const auto& part : evaluators_) {
@@ -130,15 +107,18 @@ void Runner::fill(const Batch& batch, int64_t parts) {
 }
 
 at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, bool is_first,
-                            double share, bool trains, Metrics& metrics) {
+                            double share, bool trains, StepMetrics& metrics) {
   for (auto& part : step.injectors) {
-    const bool is_on = (at.is_training ? part.in_training : part.in_evaluation) &&
-                       (is_first || !part.no_accum) && part.gate.is_open(at.number);
+    const bool is_on =
+        part.is_for(at.is_training) && (is_first || !part.no_accum) && part.gate.is_open(at.number);
     if (is_on) {
       std::optional<at::NoGradGuard> no_grad;
       if (part.no_grad && trains) no_grad.emplace();
       if (trace_ != nullptr) trace_->begin();
-      in_place(part, [&] { part.injector->run(state, at); });
+      in_place(part, [&] {
+        part.injector->run(state, at);
+        metrics.add_all(part.name, part.injector->extra_metrics(), share);
+      });
       if (trace_ != nullptr) trace_->end(step, part, state, {});
     } else if (trace_ != nullptr) {
       trace_->add_off(step, part);
@@ -149,8 +129,7 @@ at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, b
   for (auto& part : step.losses) {
     const bool is_on = part.gate.is_open(at.number);
     // A loss that is off is computed and logged, but not trained.
-    const bool may_look = at.is_training || part.in_evaluation;
-    if ((at.is_training && is_on) || (may_look && has_all(state, part.reads))) {
+    if (part.is_for(at.is_training) && ((at.is_training && is_on) || has_all(state, part.reads))) {
       std::optional<at::NoGradGuard> no_grad;
       if (!is_on && trains) no_grad.emplace();
       Scalars own;
@@ -166,6 +145,7 @@ at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, b
         metrics.add(name.empty() ? part.logged_as : fmt::format("{}_{}", part.logged_as, name),
                     number, share);
       }
+      metrics.add_all(part.logged_as, part.loss->extra_metrics(), share);
       if (is_on && value.defined()) {
         const double weight = part.weight->at(at.number);
         const at::Tensor weighted = weight == 1 ? value : value.mul(weight);
@@ -177,7 +157,7 @@ at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, b
   return total;
 }
 
-void Runner::run(Step& step, int64_t iteration, Mode mode, Metrics& metrics) {
+void Runner::run(Step& step, int64_t iteration, Mode mode, StepMetrics& metrics) {
   const bool is_on =
       step.is_on(iteration) && std::all_of(step.requires_.begin(), step.requires_.end(),
                                            [&](Slot slot) { return states_.front().has(slot); });
@@ -210,21 +190,31 @@ void Runner::run(Step& step, int64_t iteration, Mode mode, Metrics& metrics) {
     if (trains && total.defined()) {
       step.update->backward(shares_[i] == 1 ? total : total.mul(shares_[i]));
       has_gradient = true;
+      networks_.call(&NetworkHooks::after_backward, iteration);
     }
     for (const Slot slot : step.hands_on) state.detach(slot);
     for (const Slot slot : step.keeps_to_itself) state.free(slot);
   }
-  if (has_gradient && context_.clock.is_last_micro_batch()) step.update->apply();
+  if (!has_gradient || !context_.clock.is_last_micro_batch()) return;
+  networks_.call(&NetworkHooks::before_step, iteration);
+  networks_.watch_norms(step.network, *step.update,
+                        [&](const std::string& group, const at::Tensor& norm) {
+                          metrics.add(fmt::format("{}_{}", step.network, group), norm, 1);
+                        });
+  step.update->apply();
+  networks_.call(&NetworkHooks::after_step, iteration);
 }
 
 Scalars Runner::run_all(const Batch& batch, int64_t parts, int64_t iteration, Mode mode) {
   fill(batch, parts);
-  Metrics metrics;
+  StepMetrics metrics;
   for (auto& step : steps_) run(step, iteration, mode, metrics);
+  others_ = metrics.take_others();
   return metrics.take();
 }
 
 Scalars Runner::train(const Batch& batch, int64_t iteration) {
+  if (context_.clock.micro_batch == 0) networks_.call(&NetworkHooks::update_for_step, iteration);
   return run_all(batch, parts_, iteration, Mode::kTrain);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "iterators/extensible/evaluation.h"
+#include "iterators/extensible/hooked_networks.h"
 #include "iterators/extensible/state.h"
 #include "iterators/extensible/step.h"
 #include "runtime/core/log/logs.h"
@@ -12,6 +13,7 @@
 
 namespace stepop::extensible {
 
+class StepMetrics;
 class Trace;
 
 /// Runs batches through the steps.
@@ -50,13 +52,15 @@ class Runner {
   /// empty when the value is not a tensor.
   std::vector<at::Tensor> kept_parts(const std::string& name) const;
 
+  /// What the parts logged in the last iteration besides numbers.
+  const Logs& other_logs() const { return others_; }
+  const HookedNetworks& networks() const { return networks_; }
+
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<EvaluatorPart>& evaluators() const { return evaluators_; }
   const Keys& keys() const { return keys_; }
 
  private:
-  class Metrics;
-
   std::vector<std::string> known_with(const std::vector<std::string>& given) const;
   void check_required(const std::vector<std::string>& known) const;
   void check_visuals(const std::vector<std::string>& known) const;
@@ -64,14 +68,16 @@ class Runner {
   enum class Mode { kTrain, kLook, kEvaluate };
 
   Scalars run_all(const Batch& batch, int64_t parts, int64_t iteration, Mode mode);
-  void run(Step& step, int64_t iteration, Mode mode, Metrics& metrics);
+  void run(Step& step, int64_t iteration, Mode mode, StepMetrics& metrics);
   at::Tensor run_part(Step& step, StepState& state, const Iteration& at, bool is_first,
-                      double share, bool trains, Metrics& metrics);
+                      double share, bool trains, StepMetrics& metrics);
 
   const Context& context_;
   Keys keys_;
   std::vector<Step> steps_;
   std::vector<EvaluatorPart> evaluators_;
+  HookedNetworks networks_;
+  Logs others_;
   int64_t parts_;
   std::vector<Slot> kept_;
   std::vector<StepState> states_;  ///< One for each part of the current batch.

@@ -81,7 +81,7 @@ void Runner::check(const Batch& batch) {
     for (const auto& part : evaluators_) behind.push_back(&part);
   }
   const bool has_parts = parts_ > 1 || context_.config.has("train/mod_batch_factor");
-  check_flow(steps_, behind, keys, given, has_parts);
+  check_flow(steps_, behind, keys, given, is_training, has_parts);
   checked.push_back(names);
 }
 

@@ -70,17 +70,18 @@ auto build(const Make& make, const Config& params, Ports ports, Part& part) {
   return made;
 }
 
-InjectorPart build_injector(const Config& params, const std::string& name, const Ports& ports) {
-  InjectorPart part;
+void read_gates(const Config& params, const std::string& name, Part& part) {
   part.name = name;
   part.gate = Gate(params);
-  const bool only_train = params.get("train", false);
-  const bool only_eval = params.get("eval", false);
-  if (only_train && only_eval) {
-    throw params.error("eval", "train and eval are both true: it would never run");
-  }
-  part.in_training = !only_eval;
-  part.in_evaluation = !only_train;
+  part.in_evaluation = !params.get("train", false);
+  part.in_training = !params.get("eval", false);
+  if (part.in_training || part.in_evaluation) return;
+  throw params.error("eval", "train and eval are both true: it would never run");
+}
+
+InjectorPart build_injector(const Config& params, const std::string& name, const Ports& ports) {
+  InjectorPart part;
+  read_gates(params, name, part);
   part.no_grad = params.get("no_grad", false);
   part.no_accum = params.get("no_accum", false);
   part.injector = build(make_injector, params, ports, part);
@@ -89,9 +90,7 @@ InjectorPart build_injector(const Config& params, const std::string& name, const
 
 LossPart build_loss(const Config& params, const std::string& name, const Ports& ports) {
   LossPart part;
-  part.name = name;
-  part.gate = Gate(params);
-  part.in_evaluation = !params.get("train", false);
+  read_gates(params, name, part);
   part.weight = std::make_unique<Scheduled>(params, "weight");
   part.loss = build(make_loss, params, ports, part);
   return part;

@@ -25,19 +25,20 @@ struct Part {
   Gate gate;
   std::vector<Ports::Use> reads;
   std::vector<Ports::Use> writes;
-  std::vector<Slot> frees;  ///< The keys that nothing reads after this part.
+  std::vector<Slot> frees;    ///< The keys that nothing reads after this part.
+  bool in_training = true;    ///< `eval: true` turns it off,
+  bool in_evaluation = true;  ///< `train: true` turns it off.
+
+  bool is_for(bool is_training) const { return is_training ? in_training : in_evaluation; }
 };
 
 struct InjectorPart : Part {
-  bool in_training = true;    ///< `eval: true` turns it off,
-  bool in_evaluation = true;  ///< `train: true` turns it off.
   bool no_grad = false;
   bool no_accum = false;  ///< Runs for the first part of a batch only.
   std::unique_ptr<Injector> injector;
 };
 
 struct LossPart : Part {
-  bool in_evaluation = true;  ///< `train: true` turns it off.
   std::unique_ptr<Scheduled> weight;
   std::string logged_as;  ///< `loss_pix`
   std::unique_ptr<Loss> loss;

@@ -90,10 +90,15 @@ TEST_CASE("--check shows the plan; an evaluation writes what the config names") 
 
 TEST_CASE("an injector, a loss and an evaluator of your own come from one file, and are checked") {
   const ScratchFolder folder;
-  // The injector is the one of the page.
+  // The injector and the network are those of the page.
   const std::string page = read_bytes(STEPOP_SOURCE_DIR "/iterators/extensible/README.md");
-  const size_t begin = page.find("```cpp\n") + 7;
-  folder.write("mine.cpp", page.substr(begin, page.find("```", begin) - begin) + R"(
+  std::string code;
+  for (size_t begin = page.find("```cpp\n"); begin != std::string::npos;
+       begin = page.find("```cpp\n", begin)) {
+    begin += 7;
+    code += page.substr(begin, page.find("```", begin) - begin);
+  }
+  folder.write("mine.cpp", code + R"(
 #include "iterators/extensible/evaluator.h"
 #include "iterators/extensible/loss.h"
 
@@ -133,6 +138,10 @@ STEPOP_REGISTER_LOSS(smooth, Smooth, {"Few edges.", {{"key", "", ""}}});
                "code: [mine.cpp]\nsteps:\n  generator:\n"
                "    injectors: {dark: {type: darker, in: gen, out: dark, factor: 0.25}}\n"
                "    losses: {smooth: {type: smooth, key: dark, weight: 0.1}}\n"
+               "  critic:\n    training: critic\n    optimizer_params: {lr: 1}\n"
+               "    injectors: {c: {type: discriminator, discriminator: critic, in: hq, out: c}}\n"
+               "    losses: {c: {type: direct, key: c, weight: 1}}\n"
+               "networks: {critic: {type: discriminator, which_model: Critic}}\n"
                "datasets: {validation: {class: RandomTensors, size: 6, tensors: {hq: [3, 16, 16], "
                "lq: [3, 8, 8]}}}\n"
                "eval: {evaluators: {light: {type: light, key: dark}}}\n");
@@ -140,6 +149,7 @@ STEPOP_REGISTER_LOSS(smooth, Smooth, {"Few edges.", {{"key", "", ""}}});
   const CommandResult trained = run_with_cache(folder, start);
   CHECK(trained.exit_code == 0);
   CHECK(trained.out.find(" loss_smooth ") != std::string::npos);
+  CHECK(trained.out.find(" critic_bias -0.01") != std::string::npos);  // after a large update
   // The number of the whole split is found again from the file.
   const CommandResult looked = run_with_cache(folder, "stepop eval " + only_run(folder));
   CHECK(looked.exit_code == 0);

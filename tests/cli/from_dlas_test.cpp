@@ -1,4 +1,5 @@
 // `stepop new --from-dlas`: configs of DL-Art-School become ones of an ExtensibleTrainer.
+#include <ATen/ops/randint.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/pictures/image_file.h"
 #include "tests/cli/code_run.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
@@ -148,8 +150,8 @@ use_tb_logger: yes
 checkpointing_enabled: true
 anything: 3
 datasets:
-  train: {name: a, mode: imagefolder, n_workers: 2, batch_size: 16, paths: /data/tiles, target_size: 128, scale: 4, fixed_corruptions: [jpeg], num_corrupts_per_image: 0}
-  val: {name: b, mode: fullimage, dataroot_GT: /data/set14, dataroot_LQ: /data/small, scale: 4}
+  train: {name: a, mode: imagefolder, n_workers: 2, batch_size: 16, paths: [/data/tiles, /data/more], weights: [2, 1], target_size: 128, force_multiple: 2, scale: 4, fixed_corruptions: [jpeg, interlacing], num_corrupts_per_image: 0, fetch_alt_image: true}
+  val: {name: b, mode: fullimage, dataroot_GT: /data/set14, dataroot_LQ: /data/small, scale: 4, force_multiple: 16}
 networks:
   generator: {type: generator, which_model_G: RRDBNet, nf: 8, nb: 1, scale: 4}
   teacher: {type: generator, which_model_G: RRDBNet, nf: 8, nb: 1, scale: 4}
@@ -186,15 +188,18 @@ logger: {print_freq: 30, save_checkpoint_freq: 100, visuals: [gen], visual_debug
   CHECK(at("integrations/tensorboard/active") == Value(true));
   CHECK(at("n_data_processes") == Value(2));
   CHECK(at("drop_last") == Value(true));
-  CHECK(at("datasets/train/class") == Value("PairedImages"));
-  CHECK(at("datasets/train/hq") == Value("/data/tiles"));
-  CHECK(at("datasets/train/crop") == Value(128));
-  CHECK(at("datasets/train/random") == Value(false));
-  CHECK(at("datasets/train/flip") == Value(true));
+  CHECK(at("datasets/train/class") == Value("CorruptedImages"));
+  CHECK(at("datasets/train/paths/1") == Value("/data/more"));
+  CHECK(at("datasets/train/weights/0") == Value(2));
+  CHECK(at("datasets/train/target_size") == Value(128));
+  CHECK(at("datasets/train/force_multiple") == Value(2));
+  CHECK(at("datasets/train/fixed_corruptions/0") == Value("jpeg"));
+  CHECK(at("datasets/train/fixed_corruptions/1") == Value("none"));
+  CHECK(at("datasets/validation/multiple") == Value(16));
   CHECK(at("datasets/validation/lq") == Value("/data/small"));
   CHECK(at("test_batch_size") == Value(1));
   CHECK(at("eval_hook/freq") == Value(63));  // 1,000 examples in batches of 16
-  CHECK(at("init_from/0/path") == Value("../experiments/a.safetensors"));
+  CHECK(at("init_from/0/path") == Value("../experiments/a.pth"));
   CHECK(at("init_from/0/prefix") == Value("net."));
   CHECK(at("init_from/0/strict") == Value(true));
   CHECK(at("networks/teacher/trainable") == Value(false));
@@ -212,11 +217,10 @@ logger: {print_freq: 30, save_checkpoint_freq: 100, visuals: [gen], visual_debug
        "or the "
        "CPU\n",
        "fp16: becomes precision: float16", "anything: no counterpart\n",
-       "datasets/train/fixed_corruptions: left out: augmentations: {input: {...}} of the dataset",
-       "datasets/train/target_size: becomes crop: ", "datasets/train/rgb_n1_to_1: pictures are in ",
-       "networks/teacher: no step trains it",
-       "path/pretrain_model_generator: becomes init_from: write ../experiments/a.safetensors from "
-       "../experiments/a.pth first",
+       "datasets/train/fixed_corruptions: interlacing changes nothing there, and becomes none",
+       "datasets/train/fetch_alt_image: no second image",
+       "datasets/train/rgb_n1_to_1: pictures are in ", "networks/teacher: no step trains it",
+       "path/pretrain_model_generator: becomes init_from; its file is relative to this one now",
        "path/resume_state: its file is of torch.save",
        "steps/generator: its lr, weight_decay and betas are optimizer_params now",
        "steps/generator/optimizer: adamw_zero becomes adamw, and distributed/shard_optimizer: ",
@@ -224,7 +228,7 @@ logger: {print_freq: 30, save_checkpoint_freq: 100, visuals: [gen], visual_debug
        "train/T_period: left out: another scheme reads it",
        "eval/pure: an evaluation always goes through the steps",
        "eval/evaluators/fid: left out: \"some_fid\" is not here",
-       "logger/is_mel_spectrogram: no counterpart"});
+       "logger/is_mel_spectrogram: a picture has 1 or 3 channels"});
   // The notes are in the file as well.
   CHECK(read_bytes(folder / "sr/sr.yaml").find("\n#   anything: no counterpart\n") !=
         std::string::npos);
@@ -236,7 +240,7 @@ TEST_CASE("keys within networks, injectors, losses and datasets that nobody read
 gpu_ids: []
 dist_backend: nccl
 datasets:
-  train: {name: a, mode: random_dataset, n_workers: 0, batch_size: 2, hq_shape: [3, 64, 64], lq_shape: [3, 32, 32], force_multiple: 8, eval: true}
+  train: {name: a, mode: random_dataset, n_workers: 0, batch_size: 2, hq_shape: [3, 64, 64], lq_shape: [3, 32, 32], weights: 8, eval: true}
 networks:
   generator: {type: generator, which_model: RRDBNet, nf: 4, nb: 1, scale: 2, blocks_per_checkpoint: 3, wandb_debug: true}
   discriminator: {type: discriminator, which_model: discriminator_vgg_128_gn, nf: 8, image_size: 64, scale: 2}
@@ -246,7 +250,7 @@ steps:
     optimizer_params: {lr: 0.001}
     injectors:
       g: {type: generator, generator: generator, in: lq, out: gen, method: sample, args: {a: 1}, fp16: false}
-      s: {type: interpolate, in: gen, out: small, scale_factor: 0.5, mode: nearest, corruption: corruption_entropy}
+      s: {type: interpolate, in: gen, out: small, scale_factor: 0.5, mode: nearest}
     losses:
       pix: {type: pix, criterion: l1, weight: 1, real: hq, fake: gen}
       gan: {type: generator_gan, gan_type: gan, weight: 1, discriminator: discriminator, real: hq, fake: gen, min_loss: 0.1}
@@ -259,8 +263,7 @@ train: {niter: 2, mega_batch_factor: 1, mod_batch_factor_also_disable_checkpoint
   check_notes(
       result,
       {"dist_backend: left out: --processes N trains with several processes, over gloo\n",
-       "datasets/train/force_multiple: left out: crop says how large images are\n",
-       "datasets/train/eval: left out: the validation split is read without random choices\n",
+       "datasets/train/weights: no counterpart\n", "datasets/train/eval: no counterpart\n",
        "networks/generator/blocks_per_checkpoint: left out: checkpoint_modules says what is "
        "computed again\n",
        "networks/generator/wandb_debug: left out: telemetry/parameters logs histograms of "
@@ -268,9 +271,6 @@ train: {niter: 2, mega_batch_factor: 1, mod_batch_factor_also_disable_checkpoint
        "networks/discriminator/scale: left out: discriminator_vgg_128_gn has no such key\n",
        "steps/generator/injectors/g/method: left out: a network is called by its forward\n",
        "steps/generator/injectors/g/args: left out: a network is called by its forward\n",
-       "steps/generator/injectors/g/fp16: left out: precision counts for the whole training\n",
-       "steps/generator/injectors/s/corruption: left out: corruption_entropy is of corrupted "
-       "images\n",
        "steps/generator/losses/gan/min_loss: left out: it fails there in the first call; every and "
        "after of the step say it\n",
        "train/mod_batch_factor_also_disable_checkpointing: checkpoint_modules counts in every "
@@ -278,6 +278,56 @@ train: {niter: 2, mega_batch_factor: 1, mod_batch_factor_also_disable_checkpoint
        "train/ema_on_cpu: averages stay on the device of the weights\n"});
   const auto trained = run_in(folder, "stepop -n deep -b deep/deep.yaml -t --num_threads 1");
   CHECK_MESSAGE(trained.exit_code == 0, trained.err);
+}
+
+TEST_CASE("a folder of pictures trains a GAN and a diffusion that sees how they were corrupted") {
+  const ScratchFolder folder;
+  for (const char* name : {"a", "b", "c"}) {
+    folder.write(std::string("pictures/") + name + ".png",
+                 encode_png(at::randint(0, 256, {40, 36, 3}, at::kByte)));
+  }
+  const auto result = make(folder, "both", R"(
+gpu_ids: []
+datasets:
+  train: {name: a, mode: imagefolder, n_workers: 0, batch_size: 2, paths: [../pictures, ../pictures], weights: [1, 2], target_size: 32, scale: 2, rgb_n1_to_1: true, fixed_corruptions: [jpeg-broad, gaussian_blur, color_shift], random_corruptions: [none, block_noise], num_corrupts_per_image: 1}
+  val: {name: b, mode: fullimage, dataroot_GT: ../pictures, scale: 2, force_multiple: 8}
+networks:
+  generator: {type: generator, which_model_G: RRDBNet, nf: 4, nb: 1, gc: 4, scale: 2}
+  discriminator: {type: discriminator, which_model_D: discriminator_vgg_128_gn, nf: 8, image_size: 32}
+  denoiser: {type: generator, which_model_G: unet_diffusion, args: {image_size: 32, in_channels: 3, num_corruptions: 3, model_channels: 32, out_channels: 6, num_res_blocks: 1, attention_resolutions: [], dropout: 0, channel_mult: [1, 1], num_heads: 1}}
+steps:
+  discriminator:
+    training: discriminator
+    optimizer_params: {lr: 0.001}
+    injectors: {fake: {type: generator, generator: generator, grad: false, in: lq, out: fake}}
+    losses: {gan_d: {type: discriminator_gan, gan_type: gan, weight: 1, real: hq, fake: fake}}
+  denoiser:
+    training: denoiser
+    optimizer_params: {lr: 0.001}
+    injectors:
+      noised: {type: gaussian_diffusion, train: true, in: hq, generator: denoiser, beta_schedule: {schedule_name: linear, num_diffusion_timesteps: 40}, diffusion_args: {model_mean_type: epsilon, model_var_type: learned_range, loss_type: mse}, sampler_type: uniform, model_input_keys: {low_res: lq, corruption_factor: corruption_entropy}, out: loss, out_key_vb_loss: vb, out_key_x_start: start}
+    losses: {noise: {type: direct, weight: 1, key: loss}, variance: {type: direct, weight: 1, key: vb}}
+  generator:
+    training: generator
+    optimizer_params: {lr: 0.001}
+    injectors: {gen: {type: generator, train: true, generator: generator, in: lq, out: gen}}
+    losses:
+      pix: {type: pix, criterion: l1, weight: 1, real: hq, fake: gen}
+      gan: {type: generator_gan, gan_type: gan, weight: 0.1, discriminator: discriminator, real: hq, fake: gen}
+train: {niter: 2, mega_batch_factor: 1, val_freq: 2}
+eval:
+  output_state: gen
+  injectors: {gen: {type: generator, generator: generator, in: lq, out: gen}}
+logger: {print_freq: 1, save_checkpoint_freq: 2, visuals: [gen, hq, cropped], visual_debug_rate: 1}
+)");
+  check_notes(result,
+              {"datasets/train/fixed_corruptions: color_shift changes nothing there",
+               "eval/injectors/gen: is in steps/generator, with eval: true",
+               "logger/visuals: cropped is left out: nothing makes it",
+               "steps/discriminator/losses/gan_d: gets train: true: evaluations have no losses"});
+  const auto trained = run_in(folder, "stepop -n both -b both/both.yaml -t --num_threads 1");
+  CHECK_MESSAGE(trained.exit_code == 0, trained.err);
+  CHECK(trained.out.find("ended: all 2 steps are done") != std::string::npos);
 }
 
 TEST_CASE("a loss of VGG19 needs its file, and the translation says so") {

@@ -8,6 +8,7 @@
 #include "iterators/extensible/injector.h"
 #include "iterators/extensible/without_gradient.h"
 #include "runtime/core/base/error.h"
+#include "runtime/train/iterator/autocast.h"
 
 namespace stepop::extensible {
 namespace {
@@ -27,7 +28,9 @@ class Direct : public Injector {
 class Call : public Injector {
  public:
   Call(const Config& params, Ports& ports, const char* network, bool has_grad)
-      : with_grad_(!has_grad || params.get("grad", true)) {
+      : device_(ports.context().device),
+        with_grad_(!has_grad || params.get("grad", true)),
+        in_float32_(has_grad && !params.get("fp16", true)) {
     const auto module = ports.module(params, network);
     one_ = std::dynamic_pointer_cast<Network>(module);
     if (!one_) many_ = ports.network<MultiNetwork>(params, network);
@@ -57,12 +60,15 @@ class Call : public Injector {
     torch::nn::Module& network = one_ ? static_cast<torch::nn::Module&>(*one_) : *many_;
     std::optional<WithoutGradient> without;
     if (!with_grad_) without.emplace(network);
-    if (one_) {
-      state.set(out_.front(), one_->forward(state.tensor(in_.front())));
-      return;
-    }
+    std::optional<AutocastGuard> in_float32;
+    if (in_float32_) in_float32.emplace(Precision::kFloat32, device_);
     std::vector<at::Tensor> inputs;
-    for (const Slot slot : in_) inputs.push_back(slot ? state.tensor(slot) : at::Tensor());
+    for (const Slot slot : in_) {
+      inputs.push_back(slot ? state.tensor(slot) : at::Tensor());
+      if (in_float32_ && slot && inputs.back().is_floating_point())
+        inputs.back() = inputs.back().to(at::kFloat);
+    }
+    if (one_) return state.set(out_.front(), one_->forward(inputs.front()));
     std::vector<at::Tensor> outputs = many_->forward_all(inputs);
     if (!is_list_ && outputs.size() > 1) {
       state.set(out_.front(), std::move(outputs));
@@ -81,7 +87,9 @@ class Call : public Injector {
   std::vector<Slot> in_;  ///< An empty slot is an input that is left out.
   std::vector<Slot> out_;
   bool is_list_ = false;
+  c10::Device device_;
   bool with_grad_;
+  bool in_float32_;
 };
 
 class Generator : public Call {
@@ -101,7 +109,8 @@ STEPOP_REGISTER_INJECTOR(generator, Generator,
                           {{"generator", "", "the network"},
                            {"in", "", "a key, or a list of keys"},
                            {"out", "", "a key, or a list of keys"},
-                           {"grad", "true", "false: in evaluation mode and without a graph"}}});
+                           {"grad", "true", "false: in evaluation mode and without a graph"},
+                           {"fp16", "true", "false: in float32, whatever precision is"}}});
 STEPOP_REGISTER_INJECTOR(discriminator, Discriminator,
                          {"What a network makes of its inputs.",
                           {{"discriminator", "", "the network"}, {"in", "", ""}, {"out", "", ""}}});

@@ -9,4 +9,8 @@ namespace stepop {
 /// size.
 at::Tensor resize_image(const at::Tensor& image, at::IntArrayRef size);
 
+/// Resizes an image [C, H, W] to the size [H, W] as OpenCV's INTER_AREA does: a pixel of a smaller
+/// image is the mean of the area that it covers.
+at::Tensor resize_by_area(const at::Tensor& image, at::IntArrayRef size);
+
 }  // namespace stepop

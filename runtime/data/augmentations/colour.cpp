@@ -138,6 +138,15 @@ std::function<at::Tensor(const at::Tensor&)> draw_jitter(const JitterRanges& ran
   };
 }
 
+at::Tensor with_jitter(const at::Tensor& image, double strength, Random& random) {
+  const NumberRange factors{.low = 1 - strength, .high = 1 + strength};
+  return draw_jitter({.brightness = factors,
+                      .contrast = factors,
+                      .saturation = factors,
+                      .hue = {.low = -strength, .high = strength}},
+                     random)(image);
+}
+
 at::Tensor with_gamma(const at::Tensor& image, double gamma) {
   return at::pow(image.clamp(0, 1), gamma);
 }

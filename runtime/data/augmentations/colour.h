@@ -44,6 +44,10 @@ struct JitterRanges {
 std::function<at::Tensor(const at::Tensor&)> draw_jitter(const JitterRanges& ranges,
                                                          Random& random);
 
+/// All four by up to `strength`: factors of 1 - strength to 1 + strength, and a turn of up to that
+/// share of the colour circle.
+at::Tensor with_jitter(const at::Tensor& image, double strength, Random& random);
+
 /// The image with each value raised to the power of `gamma`: a gamma below 1 makes it brighter.
 at::Tensor with_gamma(const at::Tensor& image, double gamma);
 

@@ -33,8 +33,8 @@ namespace {
 /// `hq` is a folder, or the images `key` = image of a `dataset`. `lq` is a folder with the small
 /// images under the same names; by default they are made by bicubic reduction with antialiasing,
 /// like MATLAB's imresize and Pillow's. `scale` = 2; rows and columns beyond a multiple of `scale`
-/// are cut off at the lower and right border. `flip` and `rotate` = false: half of the pairs are
-/// mirrored, or turned by a quarter.
+/// are cut off at the lower and right border; `multiple` = 1 does the same for `lq`. `flip` and
+/// `rotate` = false: half of the pairs are mirrored, or turned by a quarter.
 ///
 /// For both kinds of pairs: `crop`, the side in pixels of a square part of the large image, by
 /// default the whole image; `random` = true places the part anywhere, each time anew, and false
@@ -52,6 +52,7 @@ class PairedImages : public Dataset {
     Example pair = source_->get(index, random);
     at::Tensor large = pair.tensors.at(large_key_);
     at::Tensor small = pair.tensors.at(small_key_);
+    if (multiple_ > 1) cut(large, small, index);
     if (crop_ > 0) crop(large, small, index, random);
     if (flips_ && random.below(2) == 1)
       turn(large, small, [](const at::Tensor& image) { return at::flip(image, {2}); });
@@ -82,6 +83,18 @@ class PairedImages : public Dataset {
  private:
   void read_scaled(const Config& params, std::unique_ptr<Dataset> dataset);
 
+  /// Cuts the lower and right borders to multiples.
+  void cut(at::Tensor& large, at::Tensor& small, int64_t index) const {
+    const int64_t height = small.size(1) / multiple_ * multiple_;
+    const int64_t width = small.size(2) / multiple_ * multiple_;
+    if (height == 0 || width == 0) {
+      throw Error(fmt::format("{}smaller than multiple, {} pixels: {}", source_->place_of(index),
+                              multiple_, describe_tensor(small)));
+    }
+    small = small.narrow(1, 0, height).narrow(2, 0, width);
+    large = large.narrow(1, 0, height * scale_).narrow(2, 0, width * scale_);
+  }
+
   void crop(at::Tensor& large, at::Tensor& small, int64_t index, Random& random) const {
     const int64_t side = crop_ / scale_;
     const int64_t down = small.size(1) - side;
@@ -108,7 +121,8 @@ class PairedImages : public Dataset {
   std::string small_key_ = "lq";
   std::unique_ptr<PairSource> source_;
   int64_t scale_ = 1;
-  int64_t crop_;  ///< 0 takes the whole image.
+  int64_t multiple_ = 1;  ///< That of the small image's sides.
+  int64_t crop_;          ///< 0 takes the whole image.
   bool is_random_;
   bool flips_ = false;
   bool rotates_ = false;
@@ -171,6 +185,7 @@ PairedImages::PairedImages(const Config& params)
 
 void PairedImages::read_scaled(const Config& params, std::unique_ptr<Dataset> dataset) {
   scale_ = params.get_at_least("scale", 1, 2);
+  multiple_ = params.get_at_least("multiple", 1, 1);
   flips_ = params.get("flip", false);
   rotates_ = params.get("rotate", false);
   if (crop_ % scale_ != 0) {
@@ -192,6 +207,7 @@ std::vector<Parameter> parameters_of_pairs() {
       {"lq", "null", "folder of the small ones; null: made by bicubic reduction", true},
       {"key", "image", "of the large images in the examples of dataset"},
       {"scale", "2", "how many times larger hq is"},
+      {"multiple", "1", "the sides of lq are cut to a multiple, at the lower and right border"},
       {"flip", "false", "half of the pairs hq, lq are mirrored"},
       {"rotate", "false", "half of the pairs hq, lq are turned by a quarter"},
       {"crop", "null", "pixels of a square part of the (large) image; null: the whole"},

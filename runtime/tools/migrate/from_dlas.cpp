@@ -1,11 +1,11 @@
 #include "runtime/tools/migrate/from_dlas.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +13,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/tools/migrate/from_dlas_datasets.h"
+#include "runtime/tools/migrate/from_dlas_left_out.h"
 #include "runtime/tools/migrate/from_dlas_steps.h"
 
 namespace stepop {
@@ -20,37 +21,8 @@ namespace {
 
 using Row = std::pair<std::string_view, std::string_view>;
 
-/// Top-level keys without a counterpart, and the reason. Keys whose value switches them off are
-/// left out silently.
-constexpr std::array kTop = {
-    Row{"name", "a run is named when it starts: -n NAME"},
-    Row{"suffix", "no counterpart"},
-    Row{"grad_scaler_enabled", "losses are scaled with precision: float16, which fp16 becomes"},
-    Row{"training_data_encountered", "a training begins with step 0, or resumes"},
-    Row{"force_start_step", "a training begins with step 0, or resumes"},
-    Row{"wandb_run_name", "left out: a run is sent by the name of its folder"},
-    Row{"wandb_progress_use_raw_steps", "left out: steps are those of the training"},
-    Row{"dist_backend", "left out: --processes N trains with several processes, over gloo"},
-    Row{"ddp_find_unused_parameters", "left out: --processes N sums gradients without it"},
-    Row{"ddp_static_graph", "left out: --processes N sums gradients without it"},
-    Row{"keep_optimizer_states_on_cpu", "averages stay on the device of the weights"},
-    Row{"automatically_scale_grads_for_fanin",
-        "gradients are not scaled by the width of layers; param_groups of optimizer_params give "
-        "layers a learning rate of their own"},
-    Row{"automatically_scale_base_layer_size", "gradients are not scaled by the width of layers"},
-    Row{"automatically_recover_nan_by_reverting_n_saves", "nothing reads it there"},
-    Row{"anomaly_detection", "an error of a backward pass names the loss that it began with"},
-    Row{"cuda_benchmarking_enabled", "left out: cuDNN chooses as LibTorch does by default"},
-    Row{"experiments", "is Python: write a hook, hooks: {name: {class: MyHook}}"},
-    Row{"image_normalization_range", "pictures are in [-1, 1]"},
-    Row{"colab_mode", "no copies to a server"},
-    Row{"amp_opt_level", "nothing that works reads it there"},
-    Row{"dataset", "is of process_video.py: `stepop predict` makes something of new files"},
-};
-
 /// Top-level keys that nothing reads there.
-constexpr std::array<std::string_view, 7> kRead = {
-    "model", "scale", "distortion", "ssh_server", "ssh_username", "ssh_password", "remote_path"};
+constexpr std::array<std::string_view, 3> kUnread = {"model", "scale", "distortion"};
 
 /// The keys of `train` that a scheme reads; the table's other keys belong to other schemes.
 constexpr std::array kOfScheme = {
@@ -74,22 +46,25 @@ class DlasTranslation {
     set("iterator", "ExtensibleTrainer");
     take_length();
     for (const auto& [key, value] : dlas_.as_map()) take(key, value);
+    if (!unread_.empty()) {
+      note(fmt::format("{}", fmt::join(unread_, ", ")), "nothing reads it there");
+    }
     end();
   }
 
  private:
   void take(const std::string& key, const Value& value) {
     if (is_off(value) && key != "gpu_ids") return;
-    if (std::ranges::find(kRead, key) != kRead.end()) return;
-    if (const auto why = find_in(kTop, key); !why.empty()) return note(key, std::string(why));
+    if (std::ranges::find(kUnread, key) != kUnread.end()) return unread_.push_back(key);
     if (key == "gpu_ids") return take_devices(value);
     if (key == "start_step") return take_start(value);
     if (key == "fp16") return take_precision();
     if (key == "checkpointing_enabled") return set("checkpoint_modules", ".");
+    if (key == "cuda_benchmarking_enabled") return set("cudnn_benchmark", true);
     if (key == "use_tb_logger") return set("integrations/tensorboard/active", true);
     if (key == "wandb") return set("integrations/wandb/active", true);
     if (key == "wandb_project_name") return set("integrations/wandb/project", value);
-    if (!value.is_map()) return note(key, "no counterpart");
+    if (!value.is_map() || key == "dataset") return leave_out(key, value);
     if (key == "datasets") return translate_dlas_datasets(value, result_);
     if (key == "networks") return translate_dlas_steps(dlas_, result_);
     if (key == "steps") return;  // translated together with the networks
@@ -97,7 +72,7 @@ class DlasTranslation {
     if (key == "train") return take_train(value);
     if (key == "eval") return take_eval(value);
     if (key == "logger") return take_logger(value);
-    note(key, "no counterpart");
+    leave_out(key, value);
   }
 
   void take_length() {
@@ -131,15 +106,16 @@ class DlasTranslation {
     for (const auto& [key, value] : paths.as_map()) {
       constexpr std::string_view kModel = "pretrain_model_";
       constexpr std::string_view kBase = "pretrain_base_path_";
-      if (value.is_null() || key == "strict_load" || key.starts_with(kBase)) continue;
-      if (key == "resume_state") {
-        note("path/resume_state",
-             "its file is of torch.save and has the state of Python's "
-             "optimizers: begin with the weights, init_from");
+      const bool is_base = key.starts_with(kBase);
+      const std::string used_by =
+          is_base ? fmt::format("{}{}", kModel, key.substr(kBase.size())) : "";
+      if (key == "strict_load" || (is_base && paths.as_map().contains(used_by))) continue;
+      if (is_base) {
+        note("path/" + key, fmt::format("is for {}, and there is none", used_by));
         continue;
       }
-      if (!key.starts_with(kModel)) {
-        if (!is_off(value)) note("path/" + key, "no counterpart");
+      if (!key.starts_with(kModel) || value.is_null()) {
+        leave_out("path/" + key, value);
         continue;
       }
       const std::string network = key.substr(kModel.size());
@@ -148,22 +124,17 @@ class DlasTranslation {
         note("path/" + key, "left out: there is no such network");
         continue;
       }
-      const std::string file = value.as_text();
-      const std::string converted =
-          std::filesystem::path(file).replace_extension(".safetensors").string();
       Value::Map entry;
-      entry.set("path", Value(converted));
+      entry.set("path", value);
       entry.set("network", Value(network));
       if (const Value* base = find_in_map(paths, std::string(kBase) + network)) {
         entry.set("prefix", *base);
       }
       entry.set("strict", Value(strict != nullptr && *strict == Value(true)));
       entries.emplace_back(std::move(entry));
-      note("path/" + key,
-           fmt::format("becomes init_from: write {} from {} first, as models/README.md says; the "
-                       "path is relative to this file now",
-                       converted, file));
+      note("path/" + key, "becomes init_from; its file is relative to this one now");
     }
+    if (entries.empty() && strict != nullptr) leave_out("path/strict_load", *strict);
     if (!entries.empty()) set("init_from", Value(std::move(entries)));
   }
 
@@ -183,12 +154,9 @@ class DlasTranslation {
         take_frequency(key, value);
       } else if (key == "ema_enabled" || key == "ema_rate") {
         take_average(train);
-      } else if (key == "batch_size_optimizer") {
-        note(path, "a batch has a fixed size: accumulate: N adds up the gradients of N batches");
-      } else if (key == "ema_on_cpu") {
-        if (!is_off(value)) note(path, "averages stay on the device of the weights");
-      } else if (key == "mod_batch_factor_also_disable_checkpointing") {
-        if (!is_off(value)) note(path, "checkpoint_modules counts in every iteration");
+      } else if (key == "batch_size_optimizer" || key == "ema_on_cpu" ||
+                 key == "mod_batch_factor_also_disable_checkpointing") {
+        leave_out(path, value);
       } else if (key != "warmup_iter" || !is_off(value)) {
         set(path, value);
       }
@@ -215,7 +183,9 @@ class DlasTranslation {
 
   void take_frequency(const std::string& key, const Value& value) {
     const Value* batch_size = dlas_.find("datasets/train/batch_size");
-    if (dlas_.find("datasets/val") == nullptr) return;
+    if (dlas_.find("datasets/val") == nullptr) {
+      return note("train/" + key, "left out: there is no datasets/val");
+    }
     if (key == "val_freq") return set("eval_hook/freq", value);
     if (batch_size == nullptr || !batch_size->is_int() || batch_size->as_int() < 1) return;
     const double samples = (value.is_int()     ? static_cast<double>(value.as_int())
@@ -232,13 +202,8 @@ class DlasTranslation {
         set("eval/output_state", value);
       } else if (key == "evaluators" && value.is_map()) {
         for (const auto& [name, evaluator] : value.as_map()) take_evaluator(name, evaluator);
-      } else if (key == "injectors") {
-        note("eval/injectors",
-             "an evaluation goes through the steps: put these injectors into "
-             "one, with eval: true");
-      } else if (!is_off(value)) {
-        note("eval/" + key,
-             key == "pure" ? "an evaluation always goes through the steps" : "no counterpart");
+      } else if (key != "injectors") {
+        leave_out("eval/" + key, value);
       }
     }
   }
@@ -254,16 +219,42 @@ class DlasTranslation {
                            type == nullptr ? "its type" : type->describe()));
   }
 
+  /// Names in `visuals` that nothing makes are left out there without a word.
+  void take_visuals(const Value& visuals) {
+    std::vector<std::string> made = {"hq", "lq", "aug1", "aug2"};
+    add_texts(*dlas_.find("steps"), made);
+    Value::List kept;
+    for (const auto& name : visuals.as_list()) {
+      const bool is_made = !name.is_text() || std::ranges::any_of(made, [&](const auto& each) {
+        return name.as_text().starts_with(each);  // image_patch makes gen_top_left of gen
+      });
+      is_made ? kept.push_back(name)
+              : note("logger/visuals", name.as_text() + " is left out: nothing makes it");
+    }
+    set("logger/visuals", Value(std::move(kept)));
+  }
+
+  static void add_texts(const Value& value, std::vector<std::string>& texts) {
+    if (value.is_text()) texts.push_back(value.as_text());
+    if (value.is_map()) {
+      for (const auto& [key, below] : value.as_map()) add_texts(below, texts);
+    } else if (value.is_list()) {
+      for (const auto& below : value.as_list()) add_texts(below, texts);
+    }
+  }
+
   void take_logger(const Value& logger) {
     for (const auto& [key, value] : logger.as_map()) {
       if (key == "print_freq") {
         set("log_freq", value);
       } else if (key == "save_checkpoint_freq") {
         set("ckpt_freq", value);
-      } else if (key == "visuals" || key == "visual_debug_rate") {
+      } else if (key == "visuals" && value.is_list()) {
+        take_visuals(value);
+      } else if (key == "visual_debug_rate") {
         set("logger/" + key, value);
-      } else if (key != "reverse_n1_to_1" && !is_off(value)) {
-        note("logger/" + key, "no counterpart");
+      } else {
+        leave_out("logger/" + key, value);
       }
     }
   }
@@ -292,8 +283,13 @@ class DlasTranslation {
   void set(std::string_view path, Value value) { result_.set(path, std::move(value)); }
   void note(const std::string& key, std::string text) { result_.note(key, std::move(text)); }
 
+  void leave_out(const std::string& path, const Value& value) {
+    if (!is_off(value)) note(path, why_dlas_key_is_left_out(path));
+  }
+
   const Value& dlas_;
   TranslatedConfig& result_;
+  std::vector<std::string> unread_;
 };
 
 }  // namespace

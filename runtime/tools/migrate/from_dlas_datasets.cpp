@@ -8,47 +8,19 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/core/base/text.h"
+#include "runtime/tools/migrate/from_dlas_left_out.h"
+
 namespace stepop {
 namespace {
 
 constexpr int64_t kExamplesOfNoise = 1'048'576;  ///< As in DL-Art-School.
 
-using Row = std::pair<std::string_view, std::string_view>;
-
 /// Keys of every dataset that do not affect its examples.
-constexpr std::array<std::string_view, 6> kSilent = {"mode",       "name",      "phase",
-                                                     "pin_memory", "n_workers", "batch_size"};
-constexpr std::string_view kCorrupted =
-    "left out: augmentations: {input: {...}} of the dataset puts noise, JPEG, motion blur and "
-    "other colours on `lq`; files of `lq` may have any other change";
-
-/// Keys without a counterpart, and the reason. Keys whose value switches them off are left out
-/// silently.
-constexpr std::array kNoCounterpart = {
-    Row{"fixed_corruptions", kCorrupted},
-    Row{"random_corruptions", kCorrupted},
-    Row{"num_corrupts_per_image", "left out, with the corruptions"},
-    Row{"corruption_blur_scale", "left out, with the corruptions"},
-    Row{"cosine_bias", "left out, with the corruptions"},
-    Row{"corrupt_before_downsize", "left out, with the corruptions"},
-    Row{"force_multiple", "left out: crop says how large images are"},
-    Row{"eval", "left out: the validation split is read without random choices"},
-    Row{"weights", "every file counts once: samplers/train: {class: weighted, ...} has weights"},
-    Row{"fetch_alt_image", "no second image: an example has hq and lq"},
-    Row{"fetch_alt_tiled_image", "no second image: an example has hq and lq"},
-    Row{"all_image_color_jitter", "no such change of images"},
-    Row{"labeler", "no labels of patches"},
-    Row{"need_ref", "no picture of the whole beside its part"},
-    Row{"ignore_first", "all files of a folder are read"},
-    Row{"strict", "images are read from folders, at any depth"},
-    Row{"needs_metadata", "images are read from folders, at any depth"},
-    Row{"use_blurring", "left out: augmentations: {input: {...}} of the dataset has motion blur"},
-    Row{"use_compression_artifacts",
-        "left out: augmentations: {input: {...}} of the dataset has JPEG artifacts"},
-    Row{"lq_noise", "noise is an injector: {type: add_noise, in: lq, out: noisy, scale: 0.1}"},
-    Row{"normalize", "pictures are in [-1, 1]; an injector does more: {type: normalize, ...}"},
-};
-
+constexpr std::array<std::string_view, 5> kSilent = {"mode", "name", "phase", "n_workers",
+                                                     "batch_size"};
+constexpr std::array<std::string_view, 4> kNoOps = {"block_noise", "color_shift", "interlacing",
+                                                    "chromatic_aberration"};
 class DatasetTranslation {
  public:
   DatasetTranslation(std::string split, const Value& dataset, TranslatedConfig& result)
@@ -60,16 +32,11 @@ class DatasetTranslation {
     if (name == "random_dataset") {
       take_noise();
     } else if (name == "imagefolder" || name == "single_image_extensible") {
-      take_folder(name == "imagefolder");
+      take_folder(name != "imagefolder");
     } else if (name == "fullimage") {
       take_full_images();
     } else {
-      note("mode",
-           name.empty()
-               ? "is missing"
-               : fmt::format("{} has no counterpart: `stepop list dataset` shows what there is; "
-                             "name one, or a class of your own, as datasets/{}/class",
-                             name, split_));
+      note("mode", name.empty() ? "is missing" : without_counterpart(name));
       return;
     }
     for (const auto& [key, value] : dataset_.as_map()) note_unread(key, value);
@@ -88,6 +55,17 @@ class DatasetTranslation {
     read_.push_back(std::string(key));
     const Value* found = find_in_map(dataset_, key);
     return found == nullptr ? fallback : *found == Value(true);
+  }
+
+  std::string without_counterpart(const std::string& mode) const {
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : dataset_.as_map()) {
+      if (std::ranges::find(kSilent, key) == kSilent.end()) keys.push_back(key);
+    }
+    return fmt::format(
+        "{} has no counterpart{}: `stepop list dataset` shows what there is; name "
+        "one, or a class of your own, as datasets/{}/class",
+        mode, keys.empty() ? "" : ", nor have " + list_text(keys, keys.size()), split_);
   }
 
   /// Copies the value at `key` to another name.
@@ -118,22 +96,38 @@ class DatasetTranslation {
     set(as, found->is_list() ? found->as_list().front() : *found);
   }
 
-  void take_folder(bool is_image_folder) {
-    set("class", "PairedImages");
-    take_path("paths", "hq");
-    take("scale", "scale");
-    if (take("target_size", "crop")) {
-      set("random", false);
-      note("target_size",
-           "becomes crop: a part of that size is cut out of the middle, where there "
-           "the image is made that large or small");
+  /// `has_chunks`: single_image_extensible, whose images are neither mirrored nor cut to squares.
+  void take_folder(bool has_chunks) {
+    set("class", "CorruptedImages");
+    for (const auto& parameter : find_component("dataset", "CorruptedImages")->about.parameters) {
+      const std::string& key = parameter.name;  // the same there
+      read_.push_back(key);
+      const Value* found = find_in_map(dataset_, key);
+      const bool is_default =
+          found == nullptr || (is_off(*found) && key != "force_square" && key != "cosine_bias");
+      if (!is_default) set(key, without_no_ops(key, *found));
     }
-    if (is_image_folder && !is_true("disable_flip", false)) set("flip", true);
-    if (!is_true("force_square", true)) {
-      note("force_square", "false: images of different sizes need batch_size 1");
+    if (has_chunks) {
+      set("disable_flip", true);
+      set("force_square", false);
+      if (is_true("eval", false)) {  // lq is hq
+        set("scale", int64_t{1});
+        set("fixed_corruptions", Value());
+        set("num_corrupts_per_image", Value());
+      }
     }
-    is_true("skip_lq", false);
     note_range(is_true("rgb_n1_to_1", false));
+  }
+
+  /// A list of corruptions with `none` in place of those that change nothing.
+  Value without_no_ops(std::string_view key, Value value) {
+    if (!value.is_list()) return value;
+    for (auto& name : value.as_list()) {
+      if (!name.is_text() || std::ranges::find(kNoOps, name.as_text()) == kNoOps.end()) continue;
+      note(key, name.as_text() + " changes nothing there, and becomes none");
+      name = Value("none");
+    }
+    return value;
   }
 
   void take_full_images() {
@@ -142,9 +136,9 @@ class DatasetTranslation {
     take_path("dataroot_LQ", "lq");
     take("scale", "scale");
     take("target_size", "crop");
+    take("force_multiple", "multiple");
     if (is_true("use_flip", false)) set("flip", true);
     if (is_true("use_rot", false)) set("rotate", true);
-    if (is_true("grayscale", false)) set("channels", int64_t{1});
     note_range(false);
   }
 
@@ -158,11 +152,12 @@ class DatasetTranslation {
 
   void note_unread(const std::string& key, const Value& value) {
     if (std::ranges::find(kSilent, key) != kSilent.end()) return;
-    const bool is_default = key == "force_multiple" && value == Value(int64_t{1});
-    if (is_off(value) || value == Value(int64_t{0}) || is_default) return;
+    if (key == "pin_memory" && value == Value(false)) {
+      return note(key, "left out: memory is pinned where the device is a GPU");
+    }
+    if (is_off(value) || value == Value(int64_t{0})) return;
     if (std::ranges::find(read_, key) != read_.end()) return;
-    const std::string_view why = find_in(kNoCounterpart, key);
-    note(key, why.empty() ? "no counterpart" : std::string(why));
+    note(key, why_dlas_key_is_left_out("datasets/" + key));
   }
 
   std::string split_;

@@ -10,36 +10,23 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/tools/migrate/from_dlas_left_out.h"
 #include "runtime/train/networks/network.h"
 
 namespace stepop {
 namespace {
 
-using Row = std::pair<std::string_view, std::string_view>;
-
 /// Keys that were once in a step itself, where nothing reads them any more.
 constexpr std::array<std::string_view, 4> kLegacy = {"lr", "weight_decay", "beta1", "beta2"};
 
 /// Keys of every part of a kind, besides the keys of its registration.
-constexpr std::array<std::string_view, 9> kOfNetwork = {
+constexpr std::array<std::string_view, 10> kOfNetwork = {
     "type",      "class", "which_model", "which_model_G", "which_model_D",
-    "trainable", "after", "args",        "output_mode"};
+    "trainable", "after", "args",        "kwargs",        "output_mode"};
 constexpr std::array<std::string_view, 10> kOfInjector = {
     "type", "in", "out", "train", "eval", "no_grad", "no_accum", "after", "before", "every"};
-constexpr std::array<std::string_view, 6> kOfLoss = {"type",   "weight", "after",
-                                                     "before", "every",  "which_model_F"};
-
-/// Keys of parts without a counterpart, and the reason.
-constexpr std::array kGoneFromParts = {
-    Row{"wandb_debug", "left out: telemetry/parameters logs histograms of parameters"},
-    Row{"blocks_per_checkpoint", "left out: checkpoint_modules says what is computed again"},
-    Row{"method", "left out: a network is called by its forward"},
-    Row{"args", "left out: a network is called by its forward"},
-    Row{"fp16", "left out: precision counts for the whole training"},
-    Row{"min_loss",
-        "left out: it fails there in the first call; every and after of the step say it"},
-};
-constexpr std::string_view kEntropy = "corruption_entropy";  ///< A key of corrupted images there.
+constexpr std::array<std::string_view, 8> kOfLoss = {"type",  "weight", "after", "before",
+                                                     "every", "train",  "eval",  "which_model_F"};
 
 class StepsTranslation {
  public:
@@ -80,20 +67,63 @@ class StepsTranslation {
     for (auto& [name, step] : copy.as_map()) {
       if (step.is_map()) take_step("steps/" + name, step.as_map());
     }
+    take_eval_injectors(copy);
     set("steps", std::move(copy));
   }
 
+  /// Injectors of evaluations, which replace the steps there, become ones of the last step.
+  void take_eval_injectors(Value& steps) {
+    const Value* injectors = dlas_.find("eval/injectors");
+    if (injectors == nullptr || !injectors->is_map() || steps.as_map().empty()) return;
+    const auto last = std::prev(steps.as_map().end());
+    for (const auto& [name, injector] : injectors->as_map()) {
+      Value copy = injector;
+      if (!copy.is_map() || !last->second.is_map()) continue;
+      copy.as_map().set("eval", Value(true));
+      Value own(Value::Map{});
+      if (const Value* there = find_in_map(last->second, "injectors")) own = *there;
+      take_part("eval/injectors/" + name, copy, "injector", kOfInjector);
+      own.as_map().set(own.as_map().contains(name) ? name + "_eval" : name, std::move(copy));
+      last->second.as_map().set("injectors", std::move(own));
+      note("eval/injectors/" + name,
+           fmt::format("is in steps/{}, with eval: true, beside what is there: an evaluation goes "
+                       "through the steps",
+                       last->first));
+    }
+  }
+
+  /// Evaluations compute no losses there, unless `eval/pure` is true; a discriminator may not even
+  /// take the pictures of an evaluation.
+  void keep_from_evaluations(const std::string& place, Value& loss) {
+    const Value* type = find_in_map(loss, "type");
+    const bool is_gan =
+        type != nullptr && (*type == Value("generator_gan") || *type == Value("discriminator_gan"));
+    const Value* pure = dlas_.find("eval/pure");
+    if (!is_gan || dlas_.find("datasets/val") == nullptr ||
+        (pure != nullptr && *pure == Value(true))) {
+      return;
+    }
+    loss.as_map().set("train", Value(true));
+    note(place, "gets train: true: evaluations have no losses there, unless eval/pure is true");
+  }
+
   void take_step(const std::string& place, Value::Map& step) {
-    for (const char* key : {"generator", "generator_outputs"}) step.erase(key);
+    for (const char* key : {"generator", "generator_outputs"}) {
+      if (step.contains(key)) note(place + "/" + key, "nothing reads it there");
+      step.erase(key);
+    }
     take_optimizer(place, step);
     for (const char* kind : {"injectors", "losses"}) {
       Value* components = step.find(kind);
       if (components == nullptr || !components->is_map()) continue;
       for (auto& [name, component] : components->as_map()) {
         const std::string of_part = fmt::format("{}/{}/{}", place, kind, name);
-        leave_entropy(of_part, component);
-        kind == std::string_view("losses") ? take_part(of_part, component, "loss term", kOfLoss)
-                                           : take_part(of_part, component, "injector", kOfInjector);
+        if (kind == std::string_view("injectors")) {
+          take_part(of_part, component, "injector", kOfInjector);
+          continue;
+        }
+        take_part(of_part, component, "loss term", kOfLoss);
+        keep_from_evaluations(of_part, component);
       }
     }
   }
@@ -128,27 +158,13 @@ class StepsTranslation {
       if (std::ranges::find(common, key) != common.end() || std::ranges::any_of(own, is_key)) {
         continue;
       }
-      const std::string_view why = find_in(kGoneFromParts, key);
-      note(place + "/" + key, why.empty()
+      const std::string why = why_dlas_key_is_left_out("parts/" + key);
+      note(place + "/" + key, why == "no counterpart"
                                   ? fmt::format("left out: {} has no such key", registration->name)
-                                  : std::string(why));
+                                  : why);
       unread.push_back(key);
     }
     for (const auto& key : unread) part.erase(key);
-  }
-
-  /// Removes the measure of corruption, since images are not corrupted here.
-  void leave_entropy(const std::string& place, Value& value) {
-    if (!value.is_map()) return;
-    std::vector<std::string> names;
-    for (auto& [key, below] : value.as_map()) {
-      leave_entropy(place + "/" + key, below);
-      if (below == Value(std::string(kEntropy))) names.push_back(key);
-    }
-    for (const auto& name : names) {
-      value.as_map().erase(name);
-      note(place + "/" + name, fmt::format("left out: {} is of corrupted images", kEntropy));
-    }
   }
 
   void take_optimizer(const std::string& place, Value::Map& step) {
@@ -160,6 +176,8 @@ class StepsTranslation {
       if (const Value* found = step.find(key)) legacy.set(key, *found);
       step.erase(key);
     }
+    if (has_params && !legacy.empty())
+      note(place, "its own lr, weight_decay and betas are left out: optimizer_params counts");
     if (!has_params && has_losses && legacy.contains("lr")) {
       step.set("optimizer_params", Value(legacy));
       note(place,

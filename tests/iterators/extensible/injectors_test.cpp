@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/train/iterator/autocast.h"
 #include "tests/iterators/extensible/workbench.h"
 #include "tests/message_of.h"
 
@@ -203,6 +204,16 @@ TEST_CASE("networks are called with their inputs, with a graph or without") {
   CHECK(message_of([&] {
           bench.inject("{type: generator, generator: a, in: [x, x], out: out}");
         }).find("the network \"a\" has one input, found 2") != std::string::npos);
+}
+
+TEST_CASE("fp16: false computes a network in float32 where the training has another precision") {
+  Workbench bench;
+  const AutocastGuard guard(Precision::kBfloat16, at::kCPU);
+  bench.set("x", at::ones({2, 3, 4, 4}).to(at::kBFloat16));
+  bench.inject("{type: generator, generator: a, in: x, out: out}");
+  CHECK((bench.at("out").scalar_type() == at::kBFloat16));
+  bench.inject("{type: generator, generator: a, in: x, out: out, fp16: false}");
+  CHECK((bench.at("out").scalar_type() == at::kFloat));
 }
 
 }  // namespace extensible_injectors_test

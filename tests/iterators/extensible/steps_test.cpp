@@ -13,6 +13,7 @@
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/train/optim/update.h"
 #include "tests/iterators/extensible/two_steps.h"
+#include "tests/message_of.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"
 
@@ -125,7 +126,7 @@ steps:
   CHECK((found == std::vector<std::string>{"0 made", "0 used", "2 made", "2 used"}));
 }
 
-TEST_CASE("a loss of the training alone is not looked at where its step does not train") {
+TEST_CASE("a loss of the training or of evaluations alone is not looked at elsewhere") {
   const auto found = [](const std::string& key) {
     return events_of(
         "steps: {s: {training: a, every: 2, optimizer_params: {lr: 0.1}, injectors: "
@@ -136,6 +137,11 @@ TEST_CASE("a loss of the training alone is not looked at where its step does not
   };
   CHECK((found("") == std::vector<std::string>{"0 seen", "1 (seen)", "2 seen", "3 (seen)"}));
   CHECK((found(", train: true") == std::vector<std::string>{"0 seen", "2 seen"}));
+  CHECK((found(", eval: true") == std::vector<std::string>{"1 (seen)", "3 (seen)"}));
+  CHECK(message_of([&] {
+          found(", train: true, eval: true");
+        }).find("steps/s/losses/l/eval: train and eval are both true: it would never run") !=
+        std::string::npos);
 }
 
 TEST_CASE("a step changes the network that it trains, and no other") {
