@@ -186,8 +186,8 @@ const at::Tensor& DeviceFiniteCheck::check(const std::vector<at::Tensor>& tensor
                                            int64_t global_step) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   const at::Device device = tensors.front().device();
-  last_.reset();
   begin(device);
+  last_.reset();
   std::vector<at::Tensor> here = std::exchange(losses_, {});
   here.insert(here.end(), tensors.begin(), tensors.end());
   const auto elsewhere_begin =

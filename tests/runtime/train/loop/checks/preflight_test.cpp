@@ -311,9 +311,10 @@ TEST_CASE("what callbacks of classes are given is held against the number of cla
         "test.yaml:8: eval_hook/eval_callbacks/a/class_names: expected 3 names, found 2");
   CHECK(callback("{class: classification_report, class_names: [a, b]}").ends_with("found 2"));
   CHECK(callback("{class: confusion_matrix, class_names: [a, b, c]}") == "no error");
-  CHECK(refused("eval_hook: {eval_callbacks: [accuracy]}")
-            .starts_with("test.yaml:8: eval_hook/eval_callbacks: expected a map of names and "
-                         "callbacks, such as {accuracy: accuracy}, found a list"));
+  CHECK(
+      refused("eval_hook: {eval_callbacks: [3]}")
+          .starts_with("test.yaml:8: eval_hook/eval_callbacks: expected callbacks, [accuracy], or "
+                       "a map of names and callbacks, such as {accuracy: accuracy}, found a list"));
 }
 
 }  // namespace preflight_test
