@@ -83,7 +83,7 @@ class UnetBlock : public nn::Module {
     }
   }
 
-  /// In the last block the activation is applied to the sum, so that the output stays in the
+  /// With `is_last` the activation is applied to the sum, so that the output stays in the
   /// activation's range.
   at::Tensor forward(const at::Tensor& input, bool is_last = false) {
     at::Tensor x = convolved(input);
@@ -142,7 +142,8 @@ bool read_choice(const Config& params, const char* key, const char* first, const
 class UnetGenerator : public Network {
  public:
   explicit UnetGenerator(const Config& params)
-      : multiple_(int64_t{1} << (params.get_between("n_downs", 0, 20, 6) + 2)) {
+      : multiple_(int64_t{1} << (params.get_between("n_downs", 0, 20, 6) + 2)),
+        is_tanh_of_sum_(!read_choice(params, "tanh", "sum", "convolution")) {
     const int64_t features = params.get_at_least("features", 1, 64);
     const int64_t in = params.get_at_least("in_channels", 1, 3);
     const int64_t out = params.get_at_least("out_channels", 1, in);
@@ -208,7 +209,7 @@ class UnetGenerator : public Network {
     for (size_t i = 0; i < ups_.size(); ++i) {
       x = checkpointed(*ups_[i], i == 0 ? x : at::cat({x, skips[skips.size() - i]}, 1));
     }
-    return checkpointed(*final_up_, at::cat({x, skips.front()}, 1), /*is_last=*/true);
+    return checkpointed(*final_up_, at::cat({x, skips.front()}, 1), is_tanh_of_sum_);
   }
 
  private:
@@ -236,6 +237,7 @@ class UnetGenerator : public Network {
 
   std::optional<ImageInput> input_;
   int64_t multiple_;  ///< Heights and widths must be multiples of this number of pixels.
+  bool is_tanh_of_sum_;
   std::shared_ptr<UnetBlock> initial_down_;
   std::vector<std::shared_ptr<UnetBlock>> downs_;
   std::shared_ptr<UnetBlock> bottleneck_;
@@ -253,7 +255,10 @@ STEPOP_REGISTER_MODEL(
       {"n_downs", "6", "blocks that halve the image, besides the first and the last"},
       {"use_dropout_layers", "3", "of how many blocks that double it, from the deepest on"},
       {"block_type", "UnetBlock", "or ResidualUnetBlock"},
-      {"upconv_type", "Transposed", "or Bilinear"}}});
+      {"upconv_type", "Transposed", "or Bilinear"},
+      {"tanh", "sum",
+       "of ResidualUnetBlock's last sum, which stays within [-1, 1]; or convolution: before the "
+       "residual is added, as NectarGAN has it"}}});
 
 }  // namespace
 }  // namespace stepop

@@ -102,6 +102,68 @@ TEST_CASE("the network of a run computes in Python and in onnxruntime what its e
   CHECK(both.out == "True\nTrue\nTrue\nTrue\n");
 }
 
+TEST_CASE("an ONNX file has the opset and the names that are wanted, and is run by stepop too") {
+  const auto& [folder, run] = trained_with_averages();
+  const auto made = run_well(folder, "stepop export " + run +
+                                         " -o named.onnx --opset 15 --input-names picture "
+                                         "--output-names logits --no-folding");
+  CHECK(made.out.find("\ninput     picture: float32 [batch, 1, 8, 8]\n") != std::string::npos);
+  CHECK(made.out.find("\nonnx      opset 15, onnxruntime on") != std::string::npos);
+  folder.write("look.py",
+               "import onnx\n"
+               "model = onnx.load('named.onnx')\n"
+               "print(model.opset_import[0].version, [each.name for each in model.graph.input], "
+               "[each.name for each in model.graph.output])\n");
+  const auto looked = run_in(folder, "'" STEPOP_SOURCE_DIR "/.venv/bin/python3' -B look.py");
+  CHECK(looked.out == "15 ['picture'] ['logits']\n");
+
+  folder.write("rows.yaml", "datasets:\n  predict: {class: Idx, images: '" STEPOP_SOURCE_DIR
+                            "/configs/data/digits-test-images.idx.gz', labels: '" STEPOP_SOURCE_DIR
+                            "/configs/data/digits-test-labels.idx.gz'}\nbatch_size: 32\n");
+  run_well(folder, "stepop export " + run + " -o file.pt");
+  run_well(folder, "stepop export " + run + " -o file.pt2");
+  run_well(folder, "stepop predict " + run + " -b rows.yaml");
+  const at::Tensor expected =
+      EvalFile(find_evaluations(folder.path(run)).back().outputs).read("outputs/prediction");
+  const auto folder_of = [&](const std::string& name) {
+    for (const auto& entry : fs::directory_iterator(folder.path("logs"))) {
+      if (entry.path().string().ends_with("_" + name)) return entry.path().string();
+    }
+    return std::string("none");
+  };
+  for (const std::string file : {"named.onnx", "file.pt", "file.pt2"}) {
+    CAPTURE(file);
+    const std::string name = file == "named.onnx" ? "named" : "of" + file.substr(4);
+    run_well(folder,
+             "stepop predict " + file + " -b rows.yaml" + (name == "named" ? "" : " -n " + name));
+    const auto outputs =
+        EvalFile(find_evaluations(folder_of(name)).back().outputs).read("outputs/prediction");
+    REQUIRE(outputs.sizes() == expected.sizes());
+    CHECK((outputs - expected).abs().max().item<double>() <
+          1e-5 * expected.abs().max().item<double>());
+  }
+
+  CHECK(
+      error_of("STEPOP_PYTHON=no-python stepop predict named.onnx -b rows.yaml") ==
+      "stepop: command line: model/class: ONNX files are run by onnxruntime, which is not there: "
+      "no-python -m pip install onnxruntime: libonnxruntime.so.1: cannot open shared object file: "
+      "No such file or directory\n");
+  CHECK(error_of("stepop predict named.onnx -b rows.yaml --model/output other") ==
+        "stepop: command line: model/output: " + folder.path("named.onnx") +
+            ": there is no output \"other\"; there are: logits\n");
+  folder.write("broken.onnx", "no network");
+  CHECK(error_of("stepop predict broken.onnx -b rows.yaml").find("broken.onnx: ") !=
+        std::string::npos);
+  CHECK(error_of("stepop predict named.onnx").starts_with("stepop: "));
+  CHECK(error_of("stepop export RUN -o x.onnx --opset new") ==
+        "stepop: --opset new: expected a number from 9 on\n");
+  CHECK(error_of("stepop export RUN -o x.pt --opset 17") ==
+        "stepop: -o x.pt: --opset, --input-names, --output-names and --no-folding are of an .onnx "
+        "file\n");
+  CHECK(error_of("stepop export RUN -o x.onnx --input-names a b") ==
+        "stepop: --input-names: expected 1 name, found 2\n");
+}
+
 TEST_CASE("without -o the file lies in the run") {
   const auto& [folder, run] = trained_with_averages();
   run_well(folder, "stepop export " + run + " -c 4");

@@ -9,12 +9,14 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/linalg_eigh.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/reflection_pad2d.h>
 #include <ATen/ops/replication_pad2d.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -22,10 +24,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/core/pictures/webp.h"
 
 namespace stepop {
 namespace {
@@ -151,6 +155,34 @@ at::Tensor with_gamma(const at::Tensor& image, double gamma) {
   return at::pow(image.clamp(0, 1), gamma);
 }
 
+namespace {
+
+/// [1, H, W]
+at::Tensor lightness_of(const at::Tensor& image) {
+  const at::Tensor linear =
+      at::where(image <= 0.04045, image / 12.92, at::pow((image + 0.055) / 1.055, 2.4));
+  const at::Tensor weights = at::tensor({0.212671, 0.715160, 0.072169}).to(at::kFloat);
+  const at::Tensor luminance = (linear * weights.reshape({3, 1, 1})).sum(0, /*keepdim=*/true);
+  return at::where(luminance > 0.008856, 1.16 * at::pow(luminance, 1.0 / 3) - 0.16,
+                   9.033 * luminance);
+}
+
+/// [1, H, W]
+at::Tensor principal_component_of(const at::Tensor& image) {
+  const at::Tensor colours = image.flatten(1).to(at::kDouble);  // [3, H * W]
+  const at::Tensor centred = colours - colours.mean(1, /*keepdim=*/true);
+  at::Tensor direction = std::get<1>(at::linalg_eigh(centred.mm(centred.t()))).select(1, 2);
+  if (direction[direction.abs().argmax()].item<double>() < 0) direction = -direction;
+  const at::Tensor values = direction.unsqueeze(0).mm(centred);
+  constexpr double kLeastRange = 1e-4 / 255;  // albumentations adds it, so that one colour is black
+  const at::Tensor least = values.min();
+  return ((values - least) / (values.max() - least + kLeastRange))
+      .to(at::kFloat)
+      .reshape({1, image.size(1), image.size(2)});
+}
+
+}  // namespace
+
 at::Tensor in_grey(const at::Tensor& image, GreyMethod method) {
   const auto of_channels = [&] {
     switch (method) {
@@ -160,6 +192,10 @@ at::Tensor in_grey(const at::Tensor& image, GreyMethod method) {
         return (at::amax(image, 0, /*keepdim=*/true) + at::amin(image, 0, /*keepdim=*/true)) / 2;
       case GreyMethod::kMax:
         return at::amax(image, 0, /*keepdim=*/true);
+      case GreyMethod::kFromLab:
+        return lightness_of(image);
+      case GreyMethod::kPca:
+        return principal_component_of(image);
       default:
         return grey_of(image);
     }
@@ -266,11 +302,25 @@ at::Tensor motion_kernel(int64_t size, Random& random) {
   return kernel / kernel.sum();
 }
 
+namespace {
+
+/// [H, W, C]
+at::Tensor bytes_of(const at::Tensor& image) {
+  return (image * 255).round_().to(at::kByte).permute({1, 2, 0}).contiguous();
+}
+
+}  // namespace
+
 at::Tensor through_jpeg(const at::Tensor& image, int quality) {
-  const at::Tensor bytes =
-      (image * 255).round_().to(at::kByte).permute({1, 2, 0}).contiguous();  // [H, W, C]
-  const std::string file = encode_jpeg(bytes, quality);
+  const std::string file = encode_jpeg(bytes_of(image), quality);
   return decode_image(file, "a JPEG of an augmentation", image.size(0)).add_(1).div_(2);
+}
+
+at::Tensor through_webp(const at::Tensor& image, int quality) {
+  const at::Tensor colours = bytes_of(image.expand({3, image.size(1), image.size(2)}));
+  const at::Tensor changed =
+      through_webp_bytes(colours, quality).permute({2, 0, 1}).to(at::kFloat).div_(255);
+  return image.size(0) == 3 ? changed.contiguous() : grey_of(changed);
 }
 
 }  // namespace stepop

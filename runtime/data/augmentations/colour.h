@@ -52,8 +52,10 @@ at::Tensor with_jitter(const at::Tensor& image, double strength, Random& random)
 at::Tensor with_gamma(const at::Tensor& image, double gamma);
 
 /// How a grey image is made from a coloured image: `weighted_average`, as in grey_of; `average`;
-/// `desaturation`, the mean of the largest and the smallest channel; `max`, the largest channel.
-enum class GreyMethod : uint8_t { kWeightedAverage, kAverage, kDesaturation, kMax };
+/// `desaturation`, the mean of the largest and the smallest channel; `max`, the largest channel;
+/// `from_lab`, the lightness L* of CIELAB; `pca`, the first principal component of the colours,
+/// stretched to 0 .. 1, in which the channel that counts most grows.
+enum class GreyMethod : uint8_t { kWeightedAverage, kAverage, kDesaturation, kMax, kFromLab, kPca };
 /// The image in grey, with as many channels.
 at::Tensor in_grey(const at::Tensor& image, GreyMethod method);
 
@@ -86,5 +88,7 @@ at::Tensor motion_kernel(int64_t size, Random& random);
 /// The image after JPEG compression with `quality`, 1 to 100. The image must have one channel or
 /// three.
 at::Tensor through_jpeg(const at::Tensor& image, int quality);
+/// The same with WebP, whose library must be there: need_webp().
+at::Tensor through_webp(const at::Tensor& image, int quality);
 
 }  // namespace stepop

@@ -4,6 +4,9 @@
 
 #include <string>
 
+#include "runtime/core/base/error.h"
+#include "runtime/core/pictures/webp.h"
+
 namespace stepop {
 namespace {
 
@@ -18,9 +21,13 @@ GreyMethod get_grey_method(const Config& params) {
   if (name == "average") return GreyMethod::kAverage;
   if (name == "desaturation") return GreyMethod::kDesaturation;
   if (name == "max") return GreyMethod::kMax;
+  if (name == "from_lab") return GreyMethod::kFromLab;
+  if (name == "pca") return GreyMethod::kPca;
   throw params.error(
       "grayscale_method",
-      fmt::format("expected weighted_average, average, desaturation or max, found \"{}\"", name));
+      fmt::format(
+          "expected weighted_average, average, desaturation, max, from_lab or pca, found \"{}\"",
+          name));
 }
 
 }  // namespace
@@ -50,8 +57,16 @@ InputAugmentations::InputAugmentations(const Config& params)
       quality_(get_whole_range(params, "compression_quality_min", "compression_quality_max",
                                {.low = 99, .high = 100}, {.low = 1, .high = 100})) {
   const std::string type = params.get("compression_type", "jpeg");
-  if (type != "jpeg") {
-    throw params.error("compression_type", fmt::format("expected jpeg, found \"{}\"", type));
+  if (type != "jpeg" && type != "webp") {
+    throw params.error("compression_type",
+                       fmt::format("expected jpeg or webp, found \"{}\"", type));
+  }
+  is_webp_ = type == "webp";
+  if (!is_webp_) return;
+  try {
+    need_webp();
+  } catch (const Error& error) {
+    throw params.error("compression_type", error.what());
   }
 }
 
@@ -76,7 +91,10 @@ at::Tensor InputAugmentations::apply(const at::Tensor& image, Random& random) co
     }
     if (has_gamma) part = with_gamma(part, gamma_percent_.draw(own) / 100);
     if (is_grey && part.size(0) == 3) part = in_grey(part, grey_method_);
-    if (is_compressed) part = through_jpeg(part, static_cast<int>(quality_.draw_whole(own)));
+    if (is_compressed) {
+      const auto quality = static_cast<int>(quality_.draw_whole(own));
+      part = is_webp_ ? through_webp(part, quality) : through_jpeg(part, quality);
+    }
     return part;
   });
 }
@@ -102,9 +120,10 @@ std::vector<Parameter> InputAugmentations::parameters() {
       {"augmentations/input/randgamma_min", "80.0", "smallest gamma, in percent"},
       {"augmentations/input/randgamma_max", "120.0", "largest"},
       {"augmentations/input/grayscale_chance", "0.0", "grey, with as many channels"},
-      {"augmentations/input/grayscale_method", "weighted_average", "or average, desaturation, max"},
+      {"augmentations/input/grayscale_method", "weighted_average",
+       "or average, desaturation, max, from_lab, pca"},
       {"augmentations/input/compression_chance", "0.0", "through a file that loses details"},
-      {"augmentations/input/compression_type", "jpeg", "the only one"},
+      {"augmentations/input/compression_type", "jpeg", "or webp, by libwebp"},
       {"augmentations/input/compression_quality_min", "99", "lowest quality, 1 to 100"},
       {"augmentations/input/compression_quality_max", "100", "highest"},
   };

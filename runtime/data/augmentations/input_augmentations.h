@@ -42,6 +42,7 @@ class InputAugmentations {
   GreyMethod grey_method_ = GreyMethod::kWeightedAverage;
   double compression_;
   NumberRange quality_;
+  bool is_webp_ = false;
 };
 
 }  // namespace stepop

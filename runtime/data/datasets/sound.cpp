@@ -1,7 +1,6 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,11 +11,11 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/system/optional_library.h"
 #include "runtime/core/system/read_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/class_files.h"
@@ -52,21 +51,14 @@ struct SoundLibrary {
   const char* (*error_text)(void*);
 
   SoundLibrary() {
-    void* library = ::dlopen("libsndfile.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      throw Error(fmt::format(
-          "sound files need libsndfile (Debian: apt-get install libsndfile1): {}", ::dlerror()));
-    }
-    const auto find = [&](auto& function, const char* name) {
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
-      if (function == nullptr) throw Error(fmt::format("libsndfile.so.1 has no {}", name));
-    };
-    find(open, "sf_open");
-    find(close, "sf_close");
-    find(seek, "sf_seek");
-    find(read, "sf_readf_float");
-    find(error_text, "sf_strerror");
+    const OptionalLibrary library("libsndfile.so.1",
+                                  "sound files need libsndfile (Debian: apt-get install "
+                                  "libsndfile1)");
+    library.find(open, "sf_open");
+    library.find(close, "sf_close");
+    library.find(seek, "sf_seek");
+    library.find(read, "sf_readf_float");
+    library.find(error_text, "sf_strerror");
   }
 };
 

@@ -21,28 +21,13 @@
 namespace stepop {
 namespace {
 
-enum class PartKind { kImage, kClass, kText, kJson, kArray };
-
-struct KindOfPart {
-  std::string_view ending;
-  PartKind kind;
-  std::string_view key;
-};
-constexpr KindOfPart kKinds[] = {
-    {"png", PartKind::kImage, "image"},  {"jpg", PartKind::kImage, "image"},
-    {"jpeg", PartKind::kImage, "image"}, {"cls", PartKind::kClass, "class"},
-    {"txt", PartKind::kText, "text"},    {"json", PartKind::kJson, "json"},
-    {"npy", PartKind::kArray, "array"}};
+enum class PartKind { kImage, kClass, kText, kJson, kArray, kClip };
 
 constexpr std::string_view kKnown = "png, jpg, jpeg, cls, txt, json, npy";
 
-const KindOfPart* kind_of(std::string_view extension) {
-  const size_t dot = extension.rfind('.');
-  const std::string_view ending =
-      dot == std::string_view::npos ? extension : extension.substr(dot + 1);
-  const auto* found = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                   [&](const KindOfPart& kind) { return kind.ending == ending; });
-  return found == std::end(kKinds) ? nullptr : found;
+/// What stands behind the last dot.
+std::string_view ending_of(std::string_view extension) {
+  return extension.substr(extension.rfind('.') + 1);
 }
 
 int64_t class_of(std::string_view text) {
@@ -116,11 +101,37 @@ void add_json(const Json& value, const std::string& key, int depth, Example& exa
   }
 }
 
-void add_part(const std::string& key, const KindOfPart& kind, const std::string& bytes,
-              const ImageReader& images, Example& example) {
-  switch (kind.kind) {
+}  // namespace
+
+struct RecordParts::Kind {
+  std::string_view ending;
+  PartKind kind;
+  std::string_view key;
+};
+
+/// Null for members that cannot be read.
+const RecordParts::Kind* RecordParts::kind_of(std::string_view extension) const {
+  static constexpr Kind kKinds[] = {
+      {"png", PartKind::kImage, "image"},  {"jpg", PartKind::kImage, "image"},
+      {"jpeg", PartKind::kImage, "image"}, {"cls", PartKind::kClass, "class"},
+      {"txt", PartKind::kText, "text"},    {"json", PartKind::kJson, "json"},
+      {"npy", PartKind::kArray, "array"}};
+  static constexpr Kind kClip = {"", PartKind::kClip, "frames"};
+  const std::string_view ending = ending_of(extension);
+  if (clips_.has(ending)) return &kClip;
+  const auto* found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                   [&](const Kind& kind) { return kind.ending == ending; });
+  return found == std::end(kKinds) ? nullptr : found;
+}
+
+void RecordParts::add(const std::string& key, const std::string& extension,
+                      const std::string& bytes, Example& example) const {
+  switch (kind_of(extension)->kind) {
     case PartKind::kImage:
-      example.tensors.set(key, images.decode(bytes, "the image"));
+      example.tensors.set(key, images_.decode(bytes, "the image"));
+      break;
+    case PartKind::kClip:
+      example.tensors.set(key, clips_.decode(ending_of(extension), bytes, images_));
       break;
     case PartKind::kClass:
       example.tensors.set(key, at::scalar_tensor(class_of(bytes), at::kLong));
@@ -139,16 +150,16 @@ void add_part(const std::string& key, const KindOfPart& kind, const std::string&
   }
 }
 
-}  // namespace
-
-RecordParts::RecordParts(const Config& params) : images_(params) {
+RecordParts::RecordParts(const Config& params) : images_(params), clips_(params) {
   if (!params.has("keys")) return;
   for (const auto& extension : params.at("keys").keys()) {
     const std::string path = "keys/" + extension;
     const auto key = params.get<std::string>(path);
     if (kind_of(extension) == nullptr) {
-      throw params.error(path, fmt::format("members .{} cannot be read; those that can are {}",
-                                           extension, kKnown));
+      throw params.error(
+          path, fmt::format("members .{} cannot be read; those that can are {}, and those that "
+                            "\"decode\" has a command for",
+                            extension, kKnown));
     }
     for (const auto& [other, other_key] : keys_) {
       if (other_key == key && kind_of(other)->kind != kind_of(extension)->kind) {
@@ -162,8 +173,10 @@ RecordParts::RecordParts(const Config& params) : images_(params) {
   }
 }
 
-bool RecordParts::wants(const std::string& extension) const {
-  return keys_.empty() ? kind_of(extension) != nullptr : keys_.contains(extension);
+bool RecordParts::wants(const std::string& extension, Which which) const {
+  const Kind* kind = kind_of(extension);
+  if (kind == nullptr || (!keys_.empty() && !keys_.contains(extension))) return false;
+  return which == Which::kAll || (kind->kind != PartKind::kImage && kind->kind != PartKind::kClip);
 }
 
 std::string RecordParts::key_of(const std::string& extension) const {
@@ -173,7 +186,7 @@ std::string RecordParts::key_of(const std::string& extension) const {
   return std::string(kind_of(extension)->key);
 }
 
-Example RecordParts::decode(const OrderedMap<std::string>& parts) const {
+Example RecordParts::decode(const OrderedMap<std::string>& parts, Which which) const {
   Example example;
   OrderedMap<std::string> from;
   for (const auto& [extension, bytes] : parts) {
@@ -181,6 +194,7 @@ Example RecordParts::decode(const OrderedMap<std::string>& parts) const {
       example.texts.set("key", bytes);
       continue;
     }
+    if (!wants(extension, which)) continue;
     const std::string key = key_of(extension);
     if (const std::string* other = from.find(key)) {
       throw Error(
@@ -188,12 +202,12 @@ Example RecordParts::decode(const OrderedMap<std::string>& parts) const {
     }
     from.set(key, extension);
     try {
-      add_part(key, *kind_of(extension), bytes, images_, example);
+      add(key, extension, bytes, example);
     } catch (...) {
       throw Error(fmt::format(".{}: {}", extension, text_of_current_exception()));
     }
   }
-  if (!from.empty()) return example;
+  if (!from.empty() || which != Which::kAll) return example;
   throw Error(fmt::format("none of its members can be read; those that can are {}",
                           keys_.empty() ? std::string(kKnown) : keys_.key_list()));
 }

@@ -6,6 +6,7 @@
 #include "runtime/core/config/config.h"
 #include "runtime/data/batch.h"
 #include "runtime/data/datasets/image_reader.h"
+#include "runtime/data/streams/clip_commands.h"
 
 namespace stepop {
 
@@ -23,19 +24,31 @@ class RecordParts {
  public:
   explicit RecordParts(const Config& params);
 
+  /// What parts may be.
+  enum class Which {
+    kAll,
+    kDescriptions,  ///< Neither pictures nor videos: what is decoded at once.
+  };
+
   /// Whether parts with this extension are used in an example.
-  bool wants(const std::string& extension) const;
+  bool wants(const std::string& extension, Which which = Which::kAll) const;
 
   /// Throws Error with the part's extension.
-  Example decode(const OrderedMap<std::string>& parts) const;
+  Example decode(const OrderedMap<std::string>& parts, Which which = Which::kAll) const;
 
   const ImageReader& images() const { return images_; }
 
  private:
+  struct Kind;
+
+  const Kind* kind_of(std::string_view extension) const;
   std::string key_of(const std::string& extension) const;
+  void add(const std::string& key, const std::string& extension, const std::string& bytes,
+           Example& example) const;
 
   OrderedMap<std::string> keys_;  ///< Extension -> key; when empty, the table above gives the keys.
   ImageReader images_;
+  ClipCommands clips_;
 };
 
 }  // namespace stepop

@@ -88,6 +88,18 @@ std::string read_pipe(const Config& params) {
   return pipe;
 }
 
+/// `filter`: a filter, or a list of them.
+std::vector<std::unique_ptr<RecordFilter>> read_filters(const Config& params) {
+  std::vector<std::unique_ptr<RecordFilter>> filters;
+  if (!params.has("filter")) return filters;
+  const Value& value = *params.peek("filter");
+  if (!value.is_list()) filters.push_back(record_filters().build(params, "filter"));
+  for (size_t i = 0; value.is_list() && i < value.as_list().size(); ++i) {
+    filters.push_back(record_filters().build(params, fmt::format("filter/{}", i)));
+  }
+  return filters;
+}
+
 double read_seconds(const Config& params, const char* key, double fallback) {
   constexpr double kMost = 1e6;
   const double seconds = params.get(key, fallback);
@@ -103,7 +115,8 @@ TarShards::TarShards(const Config& params)
       retries_(params.get_between("retries", 0, 1000, 3)),
       retry_wait_(read_seconds(params, "retry_wait", 1)),
       skips_damaged_(params.get("on_damage", "stop") == "skip"),
-      parts_(params) {
+      parts_(params),
+      filters_(read_filters(params)) {
   pipe_options_.timeout = read_seconds(params, "timeout", 60);
   pipe_options_.read_ahead = static_cast<size_t>(
       static_cast<double>(params.get_between("read_ahead", 1, 1 << 20, 32)) * kMegabyte);
@@ -183,6 +196,18 @@ void TarShards::pass_over_records(const InterruptCheck& interrupt) {
   }
 }
 
+/// Whether all filters choose the record. Throws DamagedShard for one that they cannot read.
+bool TarShards::passes(const Record& record) const {
+  if (filters_.empty()) return true;
+  try {
+    const Example example = parts_.decode(record.parts, RecordParts::Which::kDescriptions);
+    return std::ranges::all_of(filters_, [&](const auto& filter) { return (*filter)(example); });
+  } catch (...) {
+    throw DamagedShard(fmt::format("{}: filter: {}", record.name, text_of_current_exception()),
+                       /*is_cut=*/false);
+  }
+}
+
 /// Waits, then opens the current shard again.
 void TarShards::retry(const std::string& failure, const InterruptCheck& interrupt) {
   if (record_ > furthest_) failures_ = 0;
@@ -227,7 +252,8 @@ std::optional<Record> TarShards::next(const InterruptCheck& interrupt) {
         close_shard();
         ++place_;
       }
-      if (record) return record;
+      if (record && passes(*record)) return record;
+      if (interrupt) interrupt();
       continue;
     } catch (const PipeFailed& failed) {
       failure = failed.what();
@@ -302,11 +328,15 @@ std::optional<int64_t> TarShards::count(const InterruptCheck& interrupt) {
   int64_t count = 0;
   for (const auto& path : shards_) {
     ShardReader reader(std::make_unique<UnpackedInput>(std::make_unique<FileInput>(path)), path,
-                       [](const std::string& /*extension*/) { return false; });
+                       [this](const std::string& extension) {
+                         return !filters_.empty() &&
+                                parts_.wants(extension, RecordParts::Which::kDescriptions);
+                       });
     while (!reader.is_at_end()) {
       if (interrupt) interrupt();
       try {
-        if (reader.next()) ++count;
+        const auto record = reader.next();
+        if (record && passes(*record)) ++count;
       } catch (const DamagedShard& damage) {
         // When damaged records are skipped, they are counted when they are read, not here.
         if (!skips_damaged_) throw Error(damage.what() + std::string(kSkip));
@@ -328,6 +358,13 @@ STEPOP_REGISTER_STREAM(
       {"pipe", "null", "the command that prints a remote shard: aws s3 cp {url} -"},
       {"keys", "null",
        "extensions to read, and their keys: {png: image}; null: all that are known"},
+      {"filter", "null",
+       "which records are examples: {class: within, key: json/width, least: 256}, "
+       "a filter of your own, or a list; null: all"},
+      {"decode", "null",
+       "commands that print the pictures of a video, by extension: {mp4: 'ffmpeg -v "
+       "error -i {file} -f image2pipe -c:v png -'}"},
+      {"frames", "null", "how many pictures of a video, at equal distances; null: all"},
       {"size", "null", "[H, W] to resize images to; null: as stored"},
       {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
       {"retries", "3", "how often a command is tried again before the run ends"},

@@ -8,6 +8,7 @@
 
 #include "runtime/data/stream.h"
 #include "runtime/data/streams/pipe_input.h"
+#include "runtime/data/streams/record_filter.h"
 #include "runtime/data/streams/record_parts.h"
 #include "runtime/data/streams/shard_reader.h"
 
@@ -26,7 +27,7 @@ class TarShards : public Stream {
   void load(const std::string& state, const InterruptCheck& interrupt) override;
   /// See RecordParts.
   Example decode(const Record& record, Random& random) const override;
-  /// Reads all local shards; returns nothing for remote shards.
+  /// Reads all local shards, without pictures; returns nothing for remote shards.
   std::optional<int64_t> count(const InterruptCheck& interrupt) override;
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override;
 
@@ -35,6 +36,7 @@ class TarShards : public Stream {
   bool is_remote() const { return !pipe_.empty(); }
   void open(const InterruptCheck& interrupt, uint64_t offset = 0);
   void pass_over_records(const InterruptCheck& interrupt);
+  bool passes(const Record& record) const;
   void close_shard();
   std::unique_ptr<PipeInput> start_command(size_t place) const;
   std::string command(size_t place) const;
@@ -49,6 +51,7 @@ class TarShards : public Stream {
                        ///< retry.
   bool skips_damaged_;
   RecordParts parts_;
+  std::vector<std::unique_ptr<RecordFilter>> filters_;  ///< All have to choose a record.
 
   std::vector<size_t> order_;  ///< The order of the shards in this pass.
   size_t place_ = 0;           ///< The current shard's position in `order_`.

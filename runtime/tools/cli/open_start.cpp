@@ -57,7 +57,8 @@ OpenedStart open_start(const Arguments& arguments, std::optional<RunSource> know
   const Config& config = opened.run.config;
   refuse_dlas(config);
   opened.name = world.from_root([&] { return run_name(arguments, opened.source.project, config); });
-  if (world.is_root() && !arguments.train && !opened.checkpoint) {
+  const bool is_of_file = arguments.predicts && !arguments.project;  // the weights are in the file
+  if (world.is_root() && !arguments.train && !opened.checkpoint && !is_of_file) {
     check_without_checkpoint(opened.source, config);
   }
   if (config.has("distributed/timeout")) {

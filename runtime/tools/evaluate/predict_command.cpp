@@ -1,3 +1,5 @@
+#include <filesystem>
+#include <iterator>
 #include <string>
 
 #include "runtime/core/base/error.h"
@@ -6,14 +8,33 @@
 
 namespace stepop {
 
+namespace fs = std::filesystem;
+
 namespace {
 
+/// The class of a network that a file is, by the end of its name; null for others.
+const char* class_of_file(const std::string& path) {
+  const std::string ending = fs::path(path).extension().string();
+  if (ending == ".onnx") return "Onnx";
+  if (ending == ".pt2") return "Exported";
+  return ending == ".pt" ? "TorchScript" : nullptr;
+}
+
 int predict_command(const Arguments& arguments, const NoFlags& /*own*/) {
-  open_run(arguments, arguments.operands.front());
+  const std::string& what = arguments.operands.front();
   Arguments start = arguments;
   start.command = nullptr;
-  start.project = arguments.operands.front();
   start.predicts = true;
+  if (const char* name = class_of_file(what); name != nullptr && fs::is_regular_file(what)) {
+    const Origin origin{Origin::kCommandLine, 0};
+    const Override network[] = {{"model/class", Value(name).set_origin(origin)},
+                                {"model/path", Value(what).set_origin(origin)}};
+    start.overrides.insert(start.overrides.begin(), std::begin(network), std::end(network));
+    if (!start.name) start.name = fs::path(what).stem().string();
+  } else {
+    open_run(arguments, what);
+    start.project = what;
+  }
   return run_command(start);
 }
 
@@ -21,11 +42,13 @@ STEPOP_REGISTER_COMMAND(
     predict_command, NoFlags,
     {.name = "predict",
      .group = CommandGroup::kOneRun,
-     .operands = "RUN [-b new_data.yaml] [-n NAME] [-c CHECKPOINT] [--path/key value ...]",
+     .operands = "RUN | net.onnx | net.pt | net.pt2 [-b new_data.yaml] [-n NAME] [-c CHECKPOINT] "
+                 "[--path/key value ...]",
      .fewest = 1,
      .most = 1,
      .about =
-         "what the network of a run makes of datasets/predict, rows without labels: an outputs.h5",
+         "what a network, of a run or a file, makes of datasets/predict, rows without labels: an "
+         "outputs.h5",
      .takes = "name base checkpoint log_level current-code check graph processes allow-unknown",
      .example = "stepop predict logs/<time>_digits -b photos.yaml -n photos"});
 

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -31,11 +32,25 @@ namespace {
 struct ExportFlags {
   std::optional<std::string> output;
   std::optional<std::string> network;
+  std::optional<std::string> opset;
+  std::vector<std::string> input_names;
+  std::vector<std::string> output_names;
+  bool keeps_constants = false;
+
+  bool are_of_onnx() const {
+    return opset || keeps_constants || !input_names.empty() || !output_names.empty();
+  }
 
   void add_to(Flags& flags) {
     flags.add({'o', "output"}, output,
               "the file to write: NAME.pt for TorchScript, NAME.pt2 for torch.export, NAME.onnx");
     flags.add("network", network, "which one, of a run with several networks");
+    flags.add("opset", opset, "of .onnx: the version of its operations (default: 17)");
+    flags.add("input-names", input_names, "of .onnx: in the place of the inputs' own names",
+              Flag::Takes::kValues);
+    flags.add("output-names", output_names,
+              "of .onnx: in the place of output, or output_0 and so on", Flag::Takes::kValues);
+    flags.add("no-folding", keeps_constants, "of .onnx: what depends on no input stays as it is");
   }
 };
 
@@ -49,12 +64,41 @@ std::string output_of(const ExportFlags& own, const std::string& run, const std:
                     ".pt2, for torch.export, or with .onnx",
                     path));
   }
+  if (ending != ".onnx" && own.are_of_onnx()) {
+    throw UsageError(fmt::format(
+        "-o {}: --opset, --input-names, --output-names and --no-folding are of an .onnx file",
+        path));
+  }
   const fs::path folder = fs::absolute(path).parent_path();
   if (!fs::is_directory(folder)) {
     throw UsageError(fmt::format("-o {}: there is no folder {}", path, folder.string()));
   }
   if (fs::is_directory(path)) throw UsageError(fmt::format("-o {}: it is a folder", path));
   return path;
+}
+
+OnnxOptions onnx_options(const ExportFlags& own) {
+  OnnxOptions options{.folds_constants = !own.keeps_constants, .output_names = own.output_names};
+  if (!own.opset) return options;
+  const std::string& text = *own.opset;
+  constexpr int64_t kLeast = 9;  // of torch.onnx
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), options.opset);
+  if (failed == std::errc() && end == text.data() + text.size() && options.opset >= kLeast) {
+    return options;
+  }
+  throw UsageError(fmt::format("--opset {}: expected a number from {} on", text, kLeast));
+}
+
+/// Gives the network's inputs the names of --input-names, and checks both flags of names.
+void take_names(const ExportFlags& own, ExportedNetwork& exported) {
+  const auto check = [](const char* flag, const std::vector<std::string>& names, size_t count) {
+    if (names.empty() || names.size() == count) return;
+    throw UsageError(fmt::format("{}: expected {}, found {}", flag,
+                                 counted(static_cast<int64_t>(count), "name"), names.size()));
+  };
+  check("--input-names", own.input_names, exported.inputs.size());
+  check("--output-names", own.output_names, exported.output_shapes.size());
+  if (!own.input_names.empty()) exported.inputs = own.input_names;
 }
 
 /// The selected network.
@@ -128,6 +172,7 @@ std::string how_to_load(const std::string& path, const ExportedNetwork& exported
 
 int export_command(const Arguments& given, const ExportFlags& own) {
   const std::string run = open_run(given, given.operands.front()).root();
+  const OnnxOptions onnx = onnx_options(own);
   const SignalGuard signals;
   const InterruptScope interrupt(throw_if_signal_arrived);
   Arguments arguments = given;
@@ -181,6 +226,7 @@ int export_command(const Arguments& given, const ExportFlags& own) {
         fmt::format("{} is not written: the network \"{}\": {}", path, name, error_text(error)));
   }
   throw_if_signal_arrived();
+  take_names(own, exported);
   print_shapes("input", exported.inputs, exported.input_shapes);
   print_shapes("output", {}, exported.output_shapes);
   console.info(fmt::format("compared  with the network, on examples {}: {}; largest difference {}",
@@ -197,7 +243,7 @@ int export_command(const Arguments& given, const ExportFlags& own) {
     const double difference = write_torch_export(exported, path, throw_if_signal_arrived);
     console.info("export    " + compared("the program", difference));
   } else {
-    const OnnxReport report = write_onnx(exported, path, throw_if_signal_arrived);
+    const OnnxReport report = write_onnx(exported, path, onnx, throw_if_signal_arrived);
     console.info(fmt::format("onnx      opset {}, {}", report.opset,
                              compared("onnxruntime", report.most_difference)));
   }

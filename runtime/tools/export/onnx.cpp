@@ -69,7 +69,7 @@ try:
     with torch.no_grad():
         torch.onnx.export(net, examples[0][0], path, dynamo=False, input_names=names,
                           output_names=outputs, dynamic_axes=batch, opset_version=options["opset"],
-                          export_params=True, do_constant_folding=True)
+                          export_params=True, do_constant_folding=options["folds"])
     onnx.checker.check_model(path)
 except Exception as error:
     refuse(f"torch.onnx cannot write this network: {error}")
@@ -87,13 +87,12 @@ except Exception as error:
 done({"difference": most})
 )py";
 
-constexpr int64_t kOpset = 17;  // ONNX 1.12, 2022: has layer normalization, and is widely supported
-
-nlohmann::json options_of(const ExportedNetwork& exported) {
+nlohmann::json options_of(const ExportedNetwork& exported, const OnnxOptions& given) {
   nlohmann::json options{{"inputs", exported.inputs},
                          {"outputs", nlohmann::json::array()},
                          {"with_batch", nlohmann::json::array()},
-                         {"opset", kOpset},
+                         {"opset", given.opset},
+                         {"folds", given.folds_constants},
                          {"compares", !exported.is_random}};
   const auto add_batch = [&](const std::string& name, const std::string& shape) {
     if (shape.find("[batch") != std::string::npos) options["with_batch"].push_back(name);
@@ -101,9 +100,11 @@ nlohmann::json options_of(const ExportedNetwork& exported) {
   for (size_t i = 0; i < exported.inputs.size(); ++i) {
     add_batch(exported.inputs[i], exported.input_shapes[i]);
   }
-  for (size_t i = 0; i < exported.output_shapes.size(); ++i) {
-    const std::string name =
-        exported.output_shapes.size() == 1 ? "output" : fmt::format("output_{}", i);
+  const size_t count = exported.output_shapes.size();
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name = !given.output_names.empty() ? given.output_names.at(i)
+                             : count == 1                ? "output"
+                                                         : fmt::format("output_{}", i);
     options["outputs"].push_back(name);
     add_batch(name, exported.output_shapes[i]);
   }
@@ -113,8 +114,8 @@ nlohmann::json options_of(const ExportedNetwork& exported) {
 }  // namespace
 
 OnnxReport write_onnx(const ExportedNetwork& exported, const std::string& path,
-                      const InterruptCheck& interrupt) {
-  OnnxReport report{.opset = kOpset};
+                      const OnnxOptions& options, const InterruptCheck& interrupt) {
+  OnnxReport report{.opset = options.opset};
   const auto accepts = [&](const nlohmann::json& said) {
     report.most_difference = said.at("difference").get<double>();
     if (report.most_difference <= kMostOnnxDifference) return;
@@ -124,7 +125,7 @@ OnnxReport write_onnx(const ExportedNetwork& exported, const std::string& path,
   write_with_python({.what = "an ONNX file",
                      .packages = {"torch", "numpy", "onnx", "onnxruntime"},
                      .code = kOnnxCode},
-                    exported, path, options_of(exported), interrupt, accepts);
+                    exported, path, options_of(exported, options), interrupt, accepts);
   return report;
 }
 

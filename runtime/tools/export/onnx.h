@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/core/base/interrupt.h"
 #include "runtime/tools/export/exported_network.h"
@@ -14,6 +16,13 @@ struct OnnxReport {
       0;  ///< The largest difference of onnxruntime's outputs, relative to the largest output.
 };
 
+/// How an ONNX file is written, as torch.onnx.export names it.
+struct OnnxOptions {
+  int64_t opset = 17;  ///< ONNX 1.12, 2022: has layer normalization, and is widely supported.
+  bool folds_constants = true;
+  std::vector<std::string> output_names;  ///< Empty: `output`, or `output_0` and so on.
+};
+
 /// Larger differences of onnxruntime's outputs, as a share of the largest output, are errors; its
 /// kernels add in another order.
 inline constexpr double kMostOnnxDifference = 1e-4;
@@ -23,6 +32,6 @@ inline constexpr double kMostOnnxDifference = 1e-4;
 /// Error, with the installation command, when Python or a package is missing; with the reason, when
 /// an operation has no counterpart or onnxruntime's outputs differ.
 OnnxReport write_onnx(const ExportedNetwork& exported, const std::string& path,
-                      const InterruptCheck& interrupt);
+                      const OnnxOptions& options, const InterruptCheck& interrupt);
 
 }  // namespace stepop

@@ -113,7 +113,8 @@ Evaluation::Evaluation(const EvaluationSettings& settings, Iterator& iterator,
   attributes_.set("global_step", int64_t{0});
   attributes_.set("split", split_);
   if (!settings.name.empty()) attributes_.set("evaluation", settings.name);
-  attributes_.set("iterator", read_component(context.config, "iterator").name);
+  const char* const who = context.config.has("iterator") ? "iterator" : "eval_functor";
+  attributes_.set("iterator", read_component(context.config, who).name);
   std::string models;
   for (const auto& text : context.networks.class_names()) {
     models += (models.empty() ? "" : ", ") + text;

@@ -137,10 +137,13 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   const MetricSchedules::Scope schedules(metric_schedules_);
   const ScheduleCollector collector(schedules_);
   const LengthScope lengths([this] { return length(); });
-  iterator_ = with_std_exceptions(
-      "iterator", [&] { return iterators().build(config_, "iterator", *context_); });
+  const bool has_functor = !train && config_.has("eval_functor");
+  if (!has_functor || config_.has("iterator")) {  // a file's network has no iterator
+    iterator_ = with_std_exceptions(
+        "iterator", [&] { return iterators().build(config_, "iterator", *context_); });
+  }
   if (train) declare_component(eval_functors(), config_, "eval_functor");
-  if (!train && config_.has("eval_functor")) {
+  if (has_functor) {
     functor_ = with_std_exceptions("eval_functor",
                                    [&] { return iterator_of_functor(config_, *context_); });
   }
@@ -163,7 +166,8 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
     position_.train_examples = splits_->examples("train");
     position_.order_algorithm = splits_->order("train").algorithm();
   }
-  settings_ = std::make_unique<Settings>(config_, batches, train, debug, iterator_->log_ops());
+  settings_ = std::make_unique<Settings>(config_, batches, train, debug,
+                                         (iterator_ ? *iterator_ : *functor_).log_ops());
   read_times(hooks_, config_, settings_->steps_per_epoch);
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
   if (train) freezing_ = Freezing(config_, *networks_, settings_->steps_per_epoch);

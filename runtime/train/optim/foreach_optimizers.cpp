@@ -114,6 +114,43 @@ STEPOP_REGISTER_OPTIMIZER(
                                     {"momentum", "0", "how much of the last change is kept"},
                                     {"centered", "false", "divides by the standard deviation"}})});
 
+/// Zeiler 2012.
+class Adadelta : public ForeachOptimizer {
+ public:
+  Adadelta(const Config& config, NamedParameters parameters)
+      : ForeachOptimizer(config, std::move(parameters),
+                         {.lr = 1, .slots = {"square_avg", "acc_delta"}}),
+        rho_(config.get("rho", 0.9)),
+        eps_(read_non_negative(config, "eps", 1e-6)) {
+    if (rho_ < 0 || rho_ > 1) throw config.error("rho", "expected a number from 0 to 1");
+  }
+
+ private:
+  void change(const Bucket& bucket, double lr, double weight_decay) override {
+    const Tensors gradients = decayed(bucket, weight_decay);
+    at::_foreach_mul_(bucket.slots[0], rho_);
+    at::_foreach_addcmul_(bucket.slots[0], gradients, gradients, 1 - rho_);
+    Tensors changes = at::_foreach_add(bucket.slots[1], eps_);
+    at::_foreach_sqrt_(changes);
+    Tensors roots = at::_foreach_add(bucket.slots[0], eps_);
+    at::_foreach_sqrt_(roots);
+    at::_foreach_div_(changes, roots);
+    at::_foreach_mul_(changes, gradients);
+    at::_foreach_mul_(bucket.slots[1], rho_);
+    at::_foreach_addcmul_(bucket.slots[1], changes, changes, 1 - rho_);
+    at::_foreach_add_(bucket.parameters, changes, -lr);
+  }
+
+  double rho_;
+  double eps_;
+};
+
+STEPOP_REGISTER_OPTIMIZER(
+    Adadelta, {"Adadelta (Zeiler 2012), as torch.optim.Adadelta.",
+               optimizer_parameters("1", "0",
+                                    {{"rho", "0.9", "decay of both averages of squares"},
+                                     {"eps", "1e-6", "added to both before their roots"}})});
+
 /// Chen et al. 2023, algorithm 2.
 class Lion : public ForeachOptimizer {
  public:

@@ -30,6 +30,9 @@ bool is_threshold_relative(const Config& params) {
 class PlateauSchedule : public Schedule {
  public:
   explicit PlateauSchedule(const Config& params) : plateau_(std::make_shared<Plateau>(params)) {
+    if (params.get(kPer.name, kPer.default_value) != kPer.default_value) {
+      throw params.error(kPer.name, "a plateau changes when its metric is logged: remove it");
+    }
     MetricSchedules::add(plateau_, params);
   }
   double at(int64_t) const override { return plateau_->value(); }

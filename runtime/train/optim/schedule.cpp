@@ -32,6 +32,38 @@ class WarmedUp : public Schedule {
   int64_t steps_;
 };
 
+/// The number of another schedule in the first step of each epoch, for the whole epoch. The
+/// schedule begins `begin` steps after the training.
+class PerEpoch : public Schedule {
+ public:
+  PerEpoch(std::shared_ptr<const Schedule> schedule, int64_t epoch, int64_t begin)
+      : schedule_(std::move(schedule)), epoch_(epoch), begin_(begin) {}
+
+  double at(int64_t step) const override {
+    return schedule_->at(std::max<int64_t>(step - (begin_ + step) % epoch_, 0));
+  }
+  std::optional<int64_t> fallen_after() const override {
+    const auto steps = schedule_->fallen_after();
+    if (!steps) return std::nullopt;
+    const int64_t into = (begin_ + *steps) % epoch_;
+    return into == 0 ? *steps : *steps + epoch_ - into;
+  }
+
+ private:
+  std::shared_ptr<const Schedule> schedule_;
+  int64_t epoch_;  ///< Its steps.
+  int64_t begin_;
+};
+
+/// Whether the schedule at `path` changes in each epoch alone.
+bool is_per_epoch(const Config& config, std::string_view path, const Value& value) {
+  if (!value.is_map()) return false;
+  const Config params = config.at(path);
+  const auto per = params.get(kPer.name, kPer.default_value);
+  if (per == "step" || per == "epoch") return per == "epoch";
+  throw params.error(kPer.name, fmt::format("expected step or epoch, found \"{}\"", per));
+}
+
 /// The length of `warmup`, of a schedule that has one; else 0.
 int64_t read_warmup(const Config& config, std::string_view path, const Value& value) {
   const Value* name = value.is_map() ? value.find("class") : nullptr;
@@ -79,10 +111,15 @@ Scheduled::Scheduled(const Config& config, std::string_view path) {
                                          value->describe()));
   }
   std::vector<BuiltSchedule>* const outer = std::exchange(collected, nullptr);
+  const int64_t begin = LaterBegin::steps();
   const int64_t warmup = read_warmup(config, path, *value);
   const LaterBegin later(warmup);
   schedule_ = schedules().build(config, path);
   if (warmup > 0) schedule_ = std::make_shared<WarmedUp>(std::move(schedule_), warmup);
+  if (is_per_epoch(config, path, *value)) {
+    const int64_t epoch = LengthScope::find(config.at(path), kPer.name).steps_per_epoch;
+    schedule_ = std::make_shared<PerEpoch>(std::move(schedule_), epoch, begin);
+  }
   collected = outer;
   if (outer != nullptr) outer->push_back({config, std::string(path), schedule_});
 }

@@ -53,6 +53,16 @@ class ScheduleCollector {
 inline const Parameter kWarmup = {"warmup", "0",
                                   "before it, a line from 0 to its first number: 500, 2e or 5%"};
 
+/// A parameter of every schedule; `Scheduled` reads it.
+inline const Parameter kPer = {"per", "step",
+                               "when it changes: step, or epoch, in the first step of each alone"};
+
+/// `about` with the parameters that every schedule has.
+inline About schedule_about(About about = {}) {
+  about.parameters.push_back(kPer);
+  return about;
+}
+
 using ScheduleRegistry = Registry<std::unique_ptr<Schedule>(const Config&)>;
 ScheduleRegistry& schedules();
 
@@ -96,7 +106,8 @@ inline bool fits_float(double number) {
 /// Registers a class with a constructor from `const Config&`, its part of the config, under the
 /// name that a config uses: STEPOP_REGISTER_SCHEDULE(warmup, Warmup, {"Linear, then constant.",
 /// {{"steps", "", "..."}}});
-#define STEPOP_REGISTER_SCHEDULE(name, Class, ...) \
-  STEPOP_REGISTER(                                 \
-      ::stepop::schedules(), #name,                \
-      [](const ::stepop::Config& params) { return std::make_unique<Class>(params); }, __VA_ARGS__)
+#define STEPOP_REGISTER_SCHEDULE(name, Class, ...)                                    \
+  STEPOP_REGISTER(                                                                    \
+      ::stepop::schedules(), #name,                                                   \
+      [](const ::stepop::Config& params) { return std::make_unique<Class>(params); }, \
+      ::stepop::schedule_about(__VA_ARGS__))

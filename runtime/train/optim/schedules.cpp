@@ -210,8 +210,9 @@ class InverseSqrt : public Schedule {
 };
 
 /// The decay of weight averages in ema_pytorch: 1 - (1 + n / inv_gamma)^-power, n steps after
-/// `update_after_step`, within [min, max]. Until then the averages equal the weights. In steps that
-/// are no multiple of `update_every` the decay is 1, which changes no average.
+/// `update_after_step`, within [min, max]. Until then the averages equal the weights; with
+/// `copies_first` also in the first update behind it. In steps that are no multiple of
+/// `update_every` the decay is 1, which changes no average.
 class PowerLaw : public Schedule {
  public:
   explicit PowerLaw(const Config& params)
@@ -220,7 +221,8 @@ class PowerLaw : public Schedule {
         power_(params.get("power", 2.0 / 3)),
         inv_gamma_(params.get("inv_gamma", 1.0)),
         after_(read_length_or(params, "update_after_step", 0, 100)),
-        every_(params.get_at_least("update_every", 1, 1)) {
+        every_(params.get_at_least("update_every", 1, 1)),
+        last_copy_(after_ + (params.get("copies_first", false) ? every_ : 0)) {
     if (!(power_ > 0))
       throw params.error("power", fmt::format("expected more than 0, found {}", power_));
     if (!(inv_gamma_ > 0)) {
@@ -235,7 +237,7 @@ class PowerLaw : public Schedule {
 
   double at(int64_t step) const override {
     if (step % every_ != 0) return 1;
-    if (step <= after_) return 0;
+    if (step <= last_copy_) return 0;
     const auto n = static_cast<double>(step - after_);
     return std::clamp(1 - std::pow(1 + n / inv_gamma_, -power_), min_, max_);
   }
@@ -247,6 +249,7 @@ class PowerLaw : public Schedule {
   double inv_gamma_;
   int64_t after_;
   int64_t every_;
+  int64_t last_copy_;
 };
 
 STEPOP_REGISTER_SCHEDULE(constant, Constant,
@@ -315,7 +318,8 @@ STEPOP_REGISTER_SCHEDULE(
       {"power", "0.6667", "of the steps; 0.75 for a training of many"},
       {"inv_gamma", "1", "how many steps count as one"},
       {"update_after_step", "100", "up to this step the averages are the weights"},
-      {"update_every", "1", "in other steps than its multiples the averages stay as they are"}}});
+      {"update_every", "1", "in other steps than its multiples the averages stay as they are"},
+      {"copies_first", "false", "the first update after `update_after_step` copies the weights"}}});
 
 }  // namespace
 }  // namespace stepop

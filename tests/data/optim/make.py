@@ -10,9 +10,10 @@ import pathlib
 
 import torch
 from safetensors.torch import save_file
-from torch.optim import SGD, Adafactor, Adagrad, Adam, AdamW, Muon, Optimizer, RMSprop
+from torch.optim import (SGD, Adadelta, Adafactor, Adagrad, Adam, Adamax, AdamW, Muon, NAdam,
+                         Optimizer, RAdam, RMSprop)
 from torch.optim.lr_scheduler import (ConstantLR, CosineAnnealingLR, CosineAnnealingWarmRestarts,
-                                      ExponentialLR, LambdaLR, LinearLR, MultiStepLR, OneCycleLR,
+                                      CyclicLR, ExponentialLR, LambdaLR, LinearLR, MultiStepLR, OneCycleLR,
                                       PolynomialLR, ReduceLROnPlateau,
                                       SequentialLR, StepLR)
 
@@ -237,6 +238,30 @@ CASES = {
                                           weight_decay=0.05, momentum=0.8, centered=True)),
     "rmsprop_momentum": ("{class: RMSprop, lr: 0.02, momentum: 0.8}",
                          lambda p: RMSprop(one_group(p), lr=0.02, momentum=0.8)),
+    "nadam": ("{class: NAdam}", lambda p: NAdam(one_group(p))),
+    "nadam_missing": ("{class: NAdam, lr: 0.05, betas: [0.8, 0.9], eps: 1e-4, weight_decay: 0.1, "
+                      "momentum_decay: 0.1}",
+                      lambda p: NAdam(one_group(p), lr=0.05, betas=(0.8, 0.9), eps=1e-4,
+                                      weight_decay=0.1, momentum_decay=0.1)),
+    "nadam_cosine": ("{class: NAdam, lr: {class: cosine, from: 0.05, to: 0.001, steps: 20}, "
+                        "weight_decay: 0.1, decoupled_weight_decay: true}",
+                        lambda p: NAdam(one_group(p), lr=0.05, weight_decay=0.1,
+                                        decoupled_weight_decay=True)),
+    "radam": ("{class: RAdam}", lambda p: RAdam(one_group(p))),
+    "radam_missing": ("{class: RAdam, lr: 0.05, betas: [0.8, 0.9], eps: 1e-4, weight_decay: 0.1}",
+                      lambda p: RAdam(one_group(p), lr=0.05, betas=(0.8, 0.9), eps=1e-4,
+                                      weight_decay=0.1)),
+    "radam_decoupled": ("{class: RAdam, lr: 0.05, weight_decay: 0.1, decoupled_weight_decay: true}",
+                        lambda p: RAdam(one_group(p), lr=0.05, weight_decay=0.1,
+                                        decoupled_weight_decay=True)),
+    "adamax": ("{class: Adamax}", lambda p: Adamax(one_group(p))),
+    "adamax_missing": ("{class: Adamax, lr: 0.05, betas: [0.8, 0.9], eps: 1e-4, weight_decay: 0.1}",
+                       lambda p: Adamax(one_group(p), lr=0.05, betas=(0.8, 0.9), eps=1e-4,
+                                        weight_decay=0.1)),
+    "adadelta": ("{class: Adadelta}", lambda p: Adadelta(one_group(p))),
+    "adadelta_missing": ("{class: Adadelta, lr: 0.5, rho: 0.8, eps: 1e-4, weight_decay: 0.1}",
+                         lambda p: Adadelta(one_group(p), lr=0.5, rho=0.8, eps=1e-4,
+                                            weight_decay=0.1)),
     "lion": ("{class: Lion, lr: 0.01}", lambda p: Lion(one_group(p), lr=0.01)),
     "lion_missing": ("{class: Lion, lr: 0.01, betas: [0.8, 0.9], weight_decay: 0.3}",
                      lambda p: Lion(one_group(p), lr=0.01, betas=(0.8, 0.9), weight_decay=0.3)),
@@ -375,6 +400,34 @@ SCHEDULES = {
                0.5),
     "linear": ("{class: linear, from: 0.5, to: 0.1, steps: 25}",
                lambda o: LinearLR(o, 1.0, 0.2, 25), 0.5),
+    "StepLR": ("{class: StepLR, from: 0.5, step_size: 7, gamma: 0.3}",
+               lambda o: StepLR(o, 7, 0.3), 0.5),
+    "MultiStepLR": ("{class: MultiStepLR, from: 0.5, milestones: [40, 5, 6, 6]}",
+                    lambda o: MultiStepLR(o, [40, 5, 6, 6]), 0.5),
+    "ConstantLR": ("{class: ConstantLR, from: 0.5, factor: 0.3, total_iters: 9}",
+                   lambda o: ConstantLR(o, 0.3, 9), 0.5),
+    "ConstantLR_defaults": ("{class: ConstantLR, from: 0.5}", lambda o: ConstantLR(o), 0.5),
+    "LinearLR": ("{class: LinearLR, from: 0.5, start_factor: 0.2, end_factor: 0.7, total_iters: 9}",
+                 lambda o: LinearLR(o, 0.2, 0.7, 9), 0.5),
+    "LinearLR_defaults": ("{class: LinearLR, from: 0.5}", lambda o: LinearLR(o), 0.5),
+    "ExponentialLR": ("{class: ExponentialLR, from: 0.5, gamma: 0.93}",
+                      lambda o: ExponentialLR(o, 0.93), 0.5),
+    "PolynomialLR": ("{class: PolynomialLR, from: 0.5, power: 2.5, total_iters: 40}",
+                     lambda o: PolynomialLR(o, 40, 2.5), 0.5),
+    "CosineAnnealingLR": ("{class: CosineAnnealingLR, from: 0.5, T_max: 17, eta_min: 0.02}",
+                          lambda o: CosineAnnealingLR(o, 17, 0.02), 0.5),
+    "WarmRestarts": ("{class: CosineAnnealingWarmRestarts, from: 0.5, T_0: 7, T_mult: 2, eta_min: "
+                     "0.02}", lambda o: CosineAnnealingWarmRestarts(o, 7, 2, 0.02), 0.5),
+    "CyclicLR": ("{class: CyclicLR, base_lr: 0.1, max_lr: 0.5, step_size_up: 7}",
+                 lambda o: CyclicLR(o, 0.1, 0.5, 7, cycle_momentum=False), 0.1),
+    "CyclicLR_lower": ("{class: CyclicLR, base_lr: 0.1, max_lr: 0.5, step_size_up: 7, "
+                       "step_size_down: 4, mode: triangular2}",
+                       lambda o: CyclicLR(o, 0.1, 0.5, 7, 4, "triangular2", cycle_momentum=False),
+                       0.1),
+    "CyclicLR_range": ("{class: CyclicLR, base_lr: 0.1, max_lr: 0.5, step_size_up: 4, "
+                       "step_size_down: 9, mode: exp_range, gamma: 0.97}",
+                       lambda o: CyclicLR(o, 0.1, 0.5, 4, 9, "exp_range", 0.97,
+                                          cycle_momentum=False), 0.1),
     "step": ("{class: step, from: 0.5, factor: 0.3, every: 7}", lambda o: StepLR(o, 7, 0.3), 0.5),
     "exponential": ("{class: step, from: 0.5, factor: 0.9, every: 1}",
                     lambda o: torch.optim.lr_scheduler.ExponentialLR(o, 0.9), 0.5),

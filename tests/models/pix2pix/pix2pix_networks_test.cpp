@@ -82,6 +82,27 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("with tanh: convolution a residual generator makes NectarGAN's pictures of its weights") {
+  for (const std::string type : {"Transposed", "Bilinear"}) {
+    CAPTURE(type);
+    const std::string params =
+        "{class: UnetGenerator, features: 1, n_downs: 3, block_type: ResidualUnetBlock, "
+        "upconv_type: " +
+        type;
+    const std::string file =
+        type == "Bilinear" ? "nectargan_residual_bilinear" : "nectargan_residual_transposed";
+    const Stored stored(file, params + ", tanh: convolution}");
+    auto& network = dynamic_cast<Network&>(*stored.network);
+    stored.check(network.forward(stored.tensors.at("x")));
+    const Stored bounded(file, params + "}");
+    const at::Tensor other =
+        dynamic_cast<Network&>(*bounded.network).forward(bounded.tensors.at("x"));
+    CHECK((other - bounded.tensors.at("output")).abs().max().item<double>() > 0.01);
+  }
+  CHECK(message_of([] { build("{class: UnetGenerator, tanh: both}"); }).find("tanh: expected ") !=
+        std::string::npos);
+}
+
 TEST_CASE("the discriminator has the outputs and gradients of the one in PyTorch") {
   const Stored stored("patchgan",
                       "{class: PatchGan, base_channels: 2, n_layers: 4, max_channels: 8}");

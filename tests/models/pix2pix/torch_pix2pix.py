@@ -1,9 +1,10 @@
 """The networks of pix2pix in PyTorch, in the variants that NectarGAN has, and values of small ones.
 
-    torch_pix2pix.py FOLDER
+    [PYTHONPATH=<NectarGAN v0.2.3>] torch_pix2pix.py FOLDER
 
 writes FOLDER/<variant>.safetensors: `weights.*`, the inputs, the output in evaluation mode, and the
-gradients of its sum times `direction`. tests/data/pix2pix has what it wrote.
+gradients of its sum times `direction`. tests/data/pix2pix has what it wrote. nectargan_* are made
+by NectarGAN's own generator, where that is installed.
 """
 
 import pathlib
@@ -127,6 +128,19 @@ def main():
     torch.manual_seed(2)
     inputs = {name: torch.rand(2, 3, 32, 32) * 2 - 1 for name in "xy"}
     store(PatchGan(2, 4, 8), inputs, folder / "patchgan.safetensors")
+    try:
+        from nectargan.models.unet.blocks import ResidualUnetBlock
+        from nectargan.models.unet.model import UnetGenerator
+    except ImportError:
+        return
+    for upconv_type in ("Transposed", "Bilinear"):
+        torch.manual_seed(3)
+        network = UnetGenerator(32, features=1, n_downs=3, block_type=ResidualUnetBlock,
+                                upconv_type=upconv_type)
+        for parameter in network.parameters():
+            parameter.data.mul_(10)  # as large as trained ones
+        store(network, {"x": torch.rand(2, 3, 32, 32) * 2 - 1},
+              folder / f"nectargan_residual_{upconv_type.lower()}.safetensors")
 
 
 if __name__ == "__main__":

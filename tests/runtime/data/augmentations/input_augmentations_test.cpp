@@ -8,10 +8,16 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
+#include <map>
 #include <set>
+#include <string>
 
 #include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/formats/safetensors.h"
+#include "runtime/core/pictures/webp.h"
+#include "runtime/core/system/optional_library.h"
 #include "tests/message_of.h"
+#include "tests/places.h"
 
 namespace stepop {
 namespace input_augmentations_test {
@@ -83,6 +89,63 @@ TEST_CASE("noise has its deviation, and a JPEG of quality 100 changes little") {
   CHECK(loss(5) > 2 * loss(100));
 }
 
+/// A stored picture [H, W, 3] as an image [3, H, W] in [0, 1].
+at::Tensor image_of(const at::Tensor& bytes) {
+  return bytes.permute({2, 0, 1}).to(at::kFloat).div(255).contiguous();
+}
+
+/// Calls `check(name, image, stored)` for each stored result of albumentations.
+template <class Check>
+void for_stored(const std::string& kind, const Check& check) {
+  const State stored =
+      load_safetensors(STEPOP_SOURCE_DIR "/tests/data/augmentations/albumentations.safetensors")
+          .tensors;
+  for (const auto& [name, bytes] : stored) {
+    const std::string of = name.substr(2);
+    if (!of.starts_with(kind)) continue;
+    CAPTURE(name);
+    check(of, image_of(stored.at(name.substr(0, 2) + "image")), image_of(bytes));
+  }
+}
+
+TEST_CASE("each way to grey is that of albumentations, up to its rounding to bytes") {
+  const std::map<std::string, GreyMethod> methods = {
+      {"weighted_average", GreyMethod::kWeightedAverage},
+      {"average", GreyMethod::kAverage},
+      {"desaturation", GreyMethod::kDesaturation},
+      {"max", GreyMethod::kMax},
+      {"from_lab", GreyMethod::kFromLab},
+      {"pca", GreyMethod::kPca}};
+  for (const auto& [name, method] : methods) {
+    for_stored(name, [&, which = method](const std::string&, const at::Tensor& image,
+                                         const at::Tensor& grey) {
+      CHECK((in_grey(image, which) - grey).abs().max().item<double>() < 1.1 / 255);
+    });
+  }
+  CHECK(in_grey(at::full({3, 4, 4}, 0.3, at::kFloat), GreyMethod::kPca).abs().max().item<double>() <
+        1e-6);
+}
+
+TEST_CASE("a WebP loses what OpenCV's loses, where libwebp is installed") {
+  if (message_of([] { need_webp(); }) != "no error") return;
+  for_stored("webp_", [](const std::string& name, const at::Tensor& image, const at::Tensor& webp) {
+    const at::Tensor ours = through_webp(image, std::stoi(name.substr(5)));
+    CHECK((ours - webp).abs().mean().item<double>() < 1.0 / 255);
+    CHECK((ours - image).abs().mean().item<double>() > 0.5 / 255);
+  });
+  const at::Tensor grey = at::full({1, 30, 20}, 0.5, at::kFloat);
+  CHECK(is_close(through_webp(grey, 80), grey, 0.02));
+  const std::string always =
+      "{compression_chance: 1, compression_type: webp, "
+      "compression_quality_min: 10, compression_quality_max: 10}";
+  const at::Tensor changed_waves = changed(always, waves(3));
+  CHECK(is_close(changed_waves, through_webp((waves(3) + 1) / 2, 10) * 2 - 1));
+  CHECK(
+      message_of([] {
+        through_webp(at::zeros({3, 1, 20'000}, at::kFloat), 50);
+      }).starts_with("a WebP has 3 channels and at most 16383 x 16383 pixels, found 3 and 20000"));
+}
+
 TEST_CASE("motion blurs along a line") {
   std::set<int64_t> lengths;
   for (uint64_t seed = 0; seed < 40; ++seed) {
@@ -135,11 +198,14 @@ TEST_CASE("mistakes in input augmentations are reported at their place") {
   const auto message = [](const std::string& yaml) {
     return message_of([&] { const InputAugmentations augmentations(input(yaml)); });
   };
-  CHECK(message("{grayscale_method: pca}") ==
-        "test.yaml:1: input/grayscale_method: expected weighted_average, average, desaturation or "
-        "max, found \"pca\"");
-  CHECK(message("{compression_type: webp}") ==
-        "test.yaml:1: input/compression_type: expected jpeg, found \"webp\"");
+  CHECK(message("{grayscale_method: lab}") ==
+        "test.yaml:1: input/grayscale_method: expected weighted_average, average, desaturation, "
+        "max, from_lab or pca, found \"lab\"");
+  CHECK(message("{compression_type: gif}") ==
+        "test.yaml:1: input/compression_type: expected jpeg or webp, found \"gif\"");
+  CHECK(message_of([] {
+          OptionalLibrary("libnowhere.so.7", "GIF needs libnowhere");
+        }).starts_with("GIF needs libnowhere: libnowhere.so.7: "));
   CHECK(message("{motionblur_limit: 2}").find("input/motionblur_limit: ") != std::string::npos);
   CHECK(message("{compression_quality_min: 0}") ==
         "test.yaml:1: input/compression_quality_min: expected 1 to 100, found 0");

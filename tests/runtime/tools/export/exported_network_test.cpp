@@ -268,7 +268,7 @@ TEST_CASE("norms of groups, attention and upsampling by a scale become ONNX") {
       parameter.add_(at::randn(parameter.sizes()) * 0.02);
     }
     const auto report =
-        write_onnx(export_network(*network, name, {inputs}), folder.path(name + ".onnx"), {});
+        write_onnx(export_network(*network, name, {inputs}), folder.path(name + ".onnx"), {}, {});
     CHECK(report.most_difference > 0);
     CHECK(report.most_difference < kMostOnnxDifference);
   }

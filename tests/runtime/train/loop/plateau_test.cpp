@@ -1,5 +1,7 @@
-// A learning rate that follows a metric, in a training and over a resume.
+// Learning rates that follow a metric or change once an epoch, in a training and over a resume.
 #include <doctest/doctest.h>
+
+#include <vector>
 
 #include "tests/message_of.h"
 #include "tests/runtime/train/loop/trainer.h"
@@ -32,6 +34,24 @@ TEST_CASE("a run that resumes falls where the one that nothing disturbed did") {
     again.train();
     CHECK(differences(again.checkpoint(32), end) == "");
   }
+}
+
+TEST_CASE("a rate that changes once an epoch is the same after a stop within one") {
+  std::string config = trainer_config("num_epochs: 3\nlog_freq: 1\nckpt_freq: 2\n");
+  const std::string steps = "steps: 12}";
+  config.replace(config.find(steps), steps.size(), "steps: end, per: epoch}");
+  TestRun whole(config);
+  whole.train();
+  std::vector<double> rates;
+  for (const auto& line : whole.metrics()) {
+    if (line.contains("runtime/optimizer/lr")) rates.push_back(line["runtime/optimizer/lr"]);
+  }
+  REQUIRE(rates.size() == 12);
+  for (size_t step = 0; step < rates.size(); ++step) CHECK(rates[step] == rates[step / 4 * 4]);
+  CHECK(rates[4] < rates[3]);
+  TestRun after(config, whole, 6);
+  after.train();
+  CHECK(differences(after.checkpoint(12), whole.checkpoint(12)) == "");
 }
 
 TEST_CASE("a metric that nothing logs is found before the training") {

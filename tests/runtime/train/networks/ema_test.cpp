@@ -1,6 +1,7 @@
 #include "runtime/train/networks/ema.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
@@ -8,10 +9,13 @@
 
 #include <cmath>
 
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/formats/safetensors.h"
 #include "runtime/train/loop/evaluation.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/optim/update.h"
 #include "tests/message_of.h"
+#include "tests/places.h"
 #include "tests/runtime/train/loop/trainer.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"
@@ -85,6 +89,28 @@ TEST_CASE("averages are those of the formula") {
           return std::min(0.25,
                           (1.0 + static_cast<double>(step)) / (10.0 + static_cast<double>(step)));
         }) < 1e-6);
+}
+
+TEST_CASE("with a decay by a power law each average is that of ema_pytorch") {
+  const SafetensorsFile file =
+      load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/averages.safetensors");
+  const at::Tensor& weights = file.tensors.at("weights");
+  REQUIRE(file.metadata.size() == 12);
+  for (const auto& [name, decay] : file.metadata) {
+    const auto network = std::make_shared<torch::nn::Module>();
+    const at::Tensor weight = network->register_parameter("weight", weights[0].clone());
+    Ema ema(Config(parse_yaml("decay: " + decay, {"test.yaml", 0})), false);
+    ema.add("model", network);
+    ema.start();
+    for (int64_t step = 0; step < weights.size(0); ++step) {
+      INFO(name, " after update ", step);
+      const at::NoGradGuard no_grad;
+      weight.copy_(weights[step]);
+      ema.update(step);
+      const at::Tensor average = ema.state("model").at("weight");
+      CHECK((average - file.tensors.at(name)[step]).abs().max().item<double>() < 1e-6);
+    }
+  }
 }
 
 TEST_CASE("averages have the network's names, and its buffers as they are") {

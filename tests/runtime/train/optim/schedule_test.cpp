@@ -12,6 +12,7 @@
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/train/optim/metric_schedule.h"
+#include "runtime/train/when/training_length.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 
@@ -30,7 +31,7 @@ void refused(const std::string& text, const std::string& message) {
 TEST_CASE("schedules give the values of PyTorch's schedulers") {
   const SafetensorsFile file =
       load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/schedules.safetensors");
-  REQUIRE(file.metadata.size() == 19);
+  REQUIRE(file.metadata.size() == 32);
   for (const auto& [name, text] : file.metadata) {
     const Scheduled ours = schedule(text);
     const at::Tensor& theirs = file.tensors.at(name);
@@ -157,36 +158,7 @@ TEST_CASE("a cosine that starts later stands before its start, so that a weight 
   CHECK(delayed.at(1000) == 2);
 }
 
-TEST_CASE("a decay by a power law is that of ema_pytorch") {
-  // What ema_pytorch 0.8.3 did in its updates, of weights that are known: how much of the average
-  // before was left, so (average after - weights) / (average before - weights) around
-  // EMA.update(), with other weights in each step. Releases up to 0.5 also copy the weights in the
-  // first update behind update_after_step. EMA(beta=0.9, power=0.75, update_after_step=3,
-  // update_every=1)
-  const Scheduled decay =
-      schedule("{class: power_law, max: 0.9, power: 0.75, update_after_step: 3}");
-  const std::vector<double> each = {0,        0,        0,        0,        0.405396, 0.561309,
-                                    0.646447, 0.700930, 0.739153, 0.767632, 0.789776, 0.807550};
-  for (size_t step = 0; step < each.size(); ++step) {
-    CHECK(decay.at(static_cast<int64_t>(step)) == doctest::Approx(each[step]).epsilon(1e-5));
-  }
-  CHECK(decay.at(1000) == 0.9);
-  // EMA(min_value=0.5, inv_gamma=2, power=1, update_after_step=3, update_every=5)
-  const Scheduled seldom = schedule(
-      "{class: power_law, min: 0.5, inv_gamma: 2, power: 1, update_after_step: 3, update_every: "
-      "5}");
-  const std::vector<double> fifths = {0, 1, 1, 1, 1, 0.5, 1, 1, 1, 1, 0.777778, 1};
-  for (size_t step = 0; step < fifths.size(); ++step) {
-    CHECK(seldom.at(static_cast<int64_t>(step)) == doctest::Approx(fifths[step]).epsilon(1e-5));
-  }
-  // EMA(min_value=0.5, inv_gamma=2, power=1, update_after_step=4, update_every=2)
-  const Scheduled even = schedule(
-      "{class: power_law, min: 0.5, inv_gamma: 2, power: 1, update_after_step: 4, update_every: "
-      "2}");
-  const std::vector<double> halves = {0, 1, 0, 1, 0, 1, 0.5, 1, 0.666667, 1, 0.75, 1};
-  for (size_t step = 0; step < halves.size(); ++step) {
-    CHECK(even.at(static_cast<int64_t>(step)) == doctest::Approx(halves[step]).epsilon(1e-5));
-  }
+TEST_CASE("a decay by a power law is no decay of averages that last for ever") {
   refused("{class: power_law, max: 1}",
           "lr/max: expected 0 <= min <= max < 1, found the min 0 and the max 1");
 }
@@ -211,22 +183,26 @@ TEST_CASE("a number is a constant, and a missing key its fallback") {
 
 TEST_CASE("what is no number and no schedule is refused with its place") {
   refused("fast",
-          "lr: expected a number or a schedule (chain, constant, cosine, cosine_restarts, "
+          "lr: expected a number or a schedule (ConstantLR, CosineAnnealingLR, "
+          "CosineAnnealingWarmRestarts, CyclicLR, ExponentialLR, LinearLR, MultiStepLR, "
+          "PolynomialLR, StepLR, chain, constant, cosine, cosine_restarts, "
           "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, power_law, ramp, "
           "step, warmup), "
           "found "
           "\"fast\"");
   refused("true",
-          "lr: expected a number or a schedule (chain, constant, cosine, cosine_restarts, "
+          "lr: expected a number or a schedule (ConstantLR, CosineAnnealingLR, "
+          "CosineAnnealingWarmRestarts, CyclicLR, ExponentialLR, LinearLR, MultiStepLR, "
+          "PolynomialLR, StepLR, chain, constant, cosine, cosine_restarts, "
           "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, power_law, ramp, "
           "step, warmup), "
           "found "
           "true");
   refused("{class: cosin, from: 1}",
           "lr/class: unknown schedule \"cosin\": did you mean \"cosine\"? Known are: cosine, "
-          "chain, constant, ramp, step, "
-          "linear, warmup, plateau, one_cycle, polynomial, power_law, exponential, "
-          "cosine_restarts, inverse_sqrt");
+          "chain, constant, ramp, step, ConstantLR, CyclicLR, StepLR, linear, warmup and 13 more: "
+          "stepop "
+          "list schedule");
   CHECK_THROWS_WITH_AS(
       Scheduled(config_of("{}"), "lr"),
       "test.yaml:1: lr: missing; give it in a config, or on the command line as --lr VALUE",
@@ -259,6 +235,14 @@ TEST_CASE("bad values of a schedule are refused with their place") {
           "lr/parts/0/steps: the last part has no end: remove its steps");
 }
 
+TEST_CASE("a class of torch.optim.lr_scheduler that is not here is answered with what serves") {
+  refused("{class: SequentialLR}",
+          "lr/class: unknown schedule \"SequentialLR\": `chain` puts schedules one after another, "
+          "`ramp` multiplies one by a warm-up");
+  refused("{class: CyclicLR, base_lr: 0.1, max_lr: 1, mode: square}",
+          "lr/mode: expected triangular, triangular2 or exp_range, found \"square\"");
+}
+
 TEST_CASE("restarts, their weights and lengths have to fit one another") {
   refused("{class: step, from: 1, at: [5], restarts: [9], weights: [1, 2]}",
           "lr/weights: expected 1 number, one for each of restarts, found 2");
@@ -281,6 +265,50 @@ TEST_CASE("restarts, their weights and lengths have to fit one another") {
   CHECK(one_length.at(14) == 0);
   CHECK(schedule("{class: ramp, schedule: 0.5, steps: 4}").at(0) == 0);
   CHECK(schedule("{class: ramp, schedule: 0.5, steps: 4}").at(4) == 0.5);
+}
+
+TEST_CASE("with per: epoch, rates and weights are NectarGAN's in every step") {
+  const SafetensorsFile file =
+      load_safetensors(STEPOP_SOURCE_DIR "/tests/data/pix2pix/rates.safetensors");
+  REQUIRE(file.metadata.size() == 4);
+  constexpr int64_t kEpoch = 7;
+  for (const auto& [name, text] : file.metadata) {
+    const at::Tensor& theirs = file.tensors.at(name);
+    const LengthScope length([&] { return TrainingLength{kEpoch, theirs.numel() * kEpoch}; });
+    const Scheduled ours = schedule(text);
+    for (int64_t step = 0; step < theirs.numel() * kEpoch; ++step) {
+      INFO(name, " at step ", step);
+      CHECK(ours.at(step) == doctest::Approx(theirs[step / kEpoch].item<double>()).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("with per: epoch, each schedule has the number of the epoch's first step") {
+  const LengthScope length([] { return TrainingLength{10, 100}; });
+  const Scheduled steps = schedule("{class: cosine, from: 1, steps: 35, warmup: 15}");
+  const Scheduled epochs = schedule("{class: cosine, from: 1, steps: 35, warmup: 15, per: epoch}");
+  for (int64_t step = 0; step < 100; ++step) CHECK(epochs.at(step) == steps.at(step / 10 * 10));
+  CHECK(*steps.fallen_after() == 50);
+  CHECK(*epochs.fallen_after() == 50);
+  CHECK(*schedule("{class: cosine, from: 1, steps: 41, per: epoch}").fallen_after() == 50);
+  // A part that begins within an epoch changes with the training's epochs.
+  const Scheduled chain = schedule(
+      "{class: chain, parts: [{schedule: 1, steps: 5}, {schedule: {class: linear, from: 1, to: 0, "
+      "steps: 10, per: epoch}}]}");
+  CHECK(chain.at(9) == 1);
+  CHECK(chain.at(10) == 0.5);
+  CHECK(chain.at(19) == 0.5);
+  CHECK(chain.at(20) == 0);
+  refused("{class: linear, from: 1, to: 0, steps: 10, per: batch}",
+          "lr/per: expected step or epoch, found \"batch\"");
+  refused("{class: plateau, from: 1, metric: m, per: epoch}",
+          "lr/per: a plateau changes when its metric is logged: remove it");
+}
+
+TEST_CASE("a schedule per epoch needs a training whose length is known") {
+  refused("{class: linear, from: 1, to: 0, steps: 10, per: epoch}",
+          "lr/per: expected a number of steps, found \"epoch\": how long the training is is not "
+          "known here");
 }
 
 TEST_CASE("a misspelt key inside of a schedule is found") {

@@ -1,0 +1,105 @@
+#include "runtime/data/streams/clip_commands.h"
+
+#include <ATen/ops/stack.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/unpack_limit.h"
+#include "runtime/core/system/file_calls.h"
+#include "runtime/data/streams/pipe_input.h"
+
+namespace stepop {
+namespace {
+
+constexpr std::string_view kFile = "{file}";
+
+/// A file in memory, which other programs read by its path.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view bytes) : file_(::memfd_create("stepop clip", MFD_CLOEXEC)) {
+    if (!file_) fail_file("make a file in memory", errno);
+    while (!bytes.empty()) {
+      const ssize_t count = ::write(file_.number(), bytes.data(), bytes.size());
+      if (count < 0) fail_file("write a file in memory", errno);
+      bytes.remove_prefix(static_cast<size_t>(count));
+    }
+  }
+  std::string path() const { return fmt::format("/proc/{}/fd/{}", ::getpid(), file_.number()); }
+
+ private:
+  OpenFile file_;
+};
+
+std::string output_of(const std::string& command, size_t stored, double timeout) {
+  std::string output;
+  PipeInput input(command, {.timeout = timeout});
+  std::string piece(size_t{1} << 20, '\0');
+  while (const size_t count = input.read(piece.data(), piece.size())) {
+    output.append(piece, 0, count);
+    const auto size = static_cast<double>(output.size());
+    if (is_too_much_unpacked(size, static_cast<double>(stored))) {
+      throw Error("the command prints too much: " + unpack_remedy(size));
+    }
+  }
+  return output;
+}
+
+/// The first picture of `text`: up to the mark with which a PNG or a JPEG ends.
+std::string_view first_picture(std::string_view text) {
+  const bool is_jpeg = text.starts_with("\xFF\xD8");
+  const std::string_view end = is_jpeg ? "\xFF\xD9" : "IEND\xAE\x42\x60\x82";
+  const size_t place = text.find(end);
+  return place == std::string_view::npos ? text : text.substr(0, place + end.size());
+}
+
+}  // namespace
+
+ClipCommands::ClipCommands(const Config& params)
+    : frames_(params.has("frames") ? params.get_at_least("frames", 1) : 0),
+      timeout_(params.get("timeout", 60.0)) {
+  if (!params.has("decode")) return;
+  for (const auto& ending : params.at("decode").keys()) {
+    const std::string path = "decode/" + ending;
+    const auto command = params.get<std::string>(path);
+    if (command.find(kFile) == std::string::npos) {
+      throw params.error(path, fmt::format("the command has no {} in it", kFile));
+    }
+    commands_.set(ending, command);
+  }
+}
+
+at::Tensor ClipCommands::decode(std::string_view ending, const std::string& bytes,
+                                const ImageReader& images) const {
+  const MemoryFile file(bytes);
+  std::string command = commands_.at(ending);
+  for (size_t i = 0; (i = command.find(kFile, i)) != std::string::npos;) {
+    command.replace(i, kFile.size(), file.path());
+  }
+  std::string output;
+  try {
+    output = output_of(command, bytes.size(), timeout_);
+  } catch (const PipeFailed& failed) {
+    throw Error(fmt::format("the command failed: {}\n  {}", failed.what(), command));
+  }
+  std::vector<std::string_view> pictures;
+  for (std::string_view rest = output; !rest.empty();) {
+    pictures.push_back(first_picture(rest));
+    rest.remove_prefix(pictures.back().size());
+  }
+  if (pictures.empty()) throw Error("the command printed no picture:\n  " + command);
+  const auto count = static_cast<int64_t>(pictures.size());
+  std::vector<at::Tensor> frames;
+  for (int64_t i = 0; i < (frames_ > 0 ? frames_ : count); ++i) {
+    const int64_t place = frames_ > 0 ? i * count / frames_ : i;
+    frames.push_back(images.decode(pictures[static_cast<size_t>(place)],
+                                   fmt::format("picture {} of the command's", place)));
+  }
+  return at::stack(frames);
+}
+
+}  // namespace stepop

@@ -1,0 +1,79 @@
+#include "runtime/data/streams/record_filter.h"
+
+#include <ATen/core/Tensor.h>
+#include <fmt/format.h>
+
+#include <limits>
+#include <string>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/name_pattern.h"
+#include "runtime/core/config/read_pattern.h"
+
+namespace stepop {
+namespace {
+
+class Within : public RecordFilter {
+ public:
+  explicit Within(const Config& params)
+      : key_(params.get<std::string>("key")),
+        least_(params.get("least", -std::numeric_limits<double>::infinity())),
+        most_(params.get("most", std::numeric_limits<double>::infinity())) {
+    if (!(least_ <= most_)) {
+      throw params.error("most",
+                         fmt::format("expected {} or more, as least is, found {}", least_, most_));
+    }
+  }
+
+  bool operator()(const Example& example) const override {
+    const at::Tensor& tensor = example.tensors.at(key_);
+    if (tensor.numel() != 1) {
+      throw Error(fmt::format("\"{}\" has {} numbers, expected one", key_, tensor.numel()));
+    }
+    const auto number = tensor.item<double>();
+    return number >= least_ && number <= most_;
+  }
+
+ private:
+  std::string key_;
+  double least_;
+  double most_;
+};
+
+class Matches : public RecordFilter {
+ public:
+  explicit Matches(const Config& params)
+      : key_(params.get("key", "text")),
+        pattern_(read_pattern(params, "pattern")),
+        leaves_out_(params.get("leave_out", false)) {}
+
+  bool operator()(const Example& example) const override {
+    return pattern_.is_in(example.texts.at(key_)) != leaves_out_;
+  }
+
+ private:
+  std::string key_;
+  NamePattern pattern_;
+  bool leaves_out_;
+};
+
+STEPOP_REGISTER_RECORD_FILTER(within, Within,
+                              {"Records whose number lies between two.",
+                               {{"key", "", "such as class or json/width"},
+                                {"least", "-.inf", "the smallest"},
+                                {"most", ".inf", "the largest"}}});
+
+STEPOP_REGISTER_RECORD_FILTER(matches, Matches,
+                              {"Records whose text has a part that a regular expression matches.",
+                               {{"key", "text", "such as text, key or json/source"},
+                                {"pattern", "", "the regular expression"},
+                                {"leave_out", "false", "true: all other records"}}});
+
+}  // namespace
+
+RecordFilterRegistry& record_filters() {
+  static RecordFilterRegistry registry("record filter");
+  return registry;
+}
+
+}  // namespace stepop

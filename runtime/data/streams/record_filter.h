@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+
+#include "runtime/core/config/config.h"
+#include "runtime/core/config/registry.h"
+#include "runtime/data/batch.h"
+
+namespace stepop {
+
+/// Chooses records of a stream in a config, `filter: {class: within, key: json/width, least: 256}`.
+/// An example of your own filter:
+///
+///     /// Texts of few words.
+///     class Short : public RecordFilter {
+///      public:
+///       explicit Short(const Config& params) : most_(params.get("most", 10)) {}
+///       bool operator()(const Example& example) const override {
+///         return std::ranges::count(example.texts.at("text"), ' ') < most_;
+///       }
+///
+///      private:
+///       int64_t most_;
+///     };
+///     STEPOP_REGISTER_RECORD_FILTER(short, Short, {"Texts of few words.",
+///                                                  {{"most", "10", "words of a text"}}});
+class RecordFilter {
+ public:
+  virtual ~RecordFilter() = default;
+
+  /// Whether a record is an example. `example` has its texts, classes, JSON and arrays; pictures
+  /// are not yet decoded. One thread at a time calls this function.
+  virtual bool operator()(const Example& example) const = 0;
+};
+
+using RecordFilterRegistry = Registry<std::unique_ptr<RecordFilter>(const Config&)>;
+RecordFilterRegistry& record_filters();
+
+}  // namespace stepop
+
+/// Registers a class that is derived from RecordFilter and has a constructor from `const Config&`.
+#define STEPOP_REGISTER_RECORD_FILTER(name, Class, ...) \
+  STEPOP_REGISTER(                                      \
+      ::stepop::record_filters(), #name,                \
+      [](const ::stepop::Config& params) { return std::make_unique<Class>(params); }, __VA_ARGS__)

@@ -1,0 +1,5 @@
+#pragma once
+
+// A filter of your own for the records of TarShards.
+
+#include "runtime/data/streams/record_filter.h"

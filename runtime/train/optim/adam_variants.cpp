@@ -1,0 +1,179 @@
+// Kin of Adam as torch.optim has them. What depends on a parameter's count of updates is computed
+// in float64 for all parameters at once, on their device.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_foreach_abs.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_addcdiv.h>
+#include <ATen/ops/_foreach_addcmul.h>
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/_foreach_div.h>
+#include <ATen/ops/_foreach_lerp.h>
+#include <ATen/ops/_foreach_maximum.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_reciprocal.h>
+#include <ATen/ops/_foreach_sqrt.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/train/optim/foreach_optimizer.h"
+
+namespace stepop {
+namespace {
+
+/// What they have in common: averages of gradients and of their squares.
+class AdamVariant : public ForeachOptimizer {
+ protected:
+  AdamVariant(const Config& config, NamedParameters parameters, Traits traits)
+      : ForeachOptimizer(config, std::move(parameters), std::move(traits)),
+        betas_(read_betas(config, 0.9, 0.999)),
+        eps_(read_non_negative(config, "eps", 1e-8)) {}
+
+  /// The counts of updates, float64 [parameters].
+  static at::Tensor counts(const Bucket& bucket) { return at::stack(bucket.steps).to(at::kDouble); }
+
+  /// Both averages with the gradients, which have the weight decay in them unless it is decoupled.
+  Tensors average(const Bucket& bucket, double lr, double weight_decay, bool is_decoupled) const {
+    if (is_decoupled && weight_decay != 0) {
+      at::_foreach_mul_(bucket.parameters, 1 - lr * weight_decay);
+    }
+    Tensors gradients = decayed(bucket, is_decoupled ? 0 : weight_decay);
+    at::_foreach_lerp_(bucket.slots[0], gradients, 1 - betas_.first);
+    at::_foreach_mul_(bucket.slots[1], betas_.second);
+    at::_foreach_addcmul_(bucket.slots[1], gradients, gradients, 1 - betas_.second);
+    return gradients;
+  }
+
+  std::pair<double, double> betas_;
+  double eps_;
+};
+
+const Parameter kAdamBetas = {"betas", "[0.9, 0.999]",
+                              "decay of the averages of the gradient and its square"};
+const Parameter kAdamEps = {"eps", "1e-8", "added to the root of the average square"};
+const Parameter kDecoupledDecay = {"decoupled_weight_decay", "false", "weight decay as in AdamW"};
+
+/// Dozat 2016.
+class NAdam : public AdamVariant {
+ public:
+  NAdam(const Config& config, NamedParameters parameters)
+      : AdamVariant(config, std::move(parameters),
+                    {.lr = 2e-3, .slots = {"exp_avg", "exp_avg_sq", "mu_product"}}),
+        momentum_decay_(read_non_negative(config, "momentum_decay", 4e-3)),
+        is_decoupled_(config.get("decoupled_weight_decay", false)) {}
+
+ private:
+  at::Tensor make_slot(const Bucket& bucket, size_t slot, size_t i) const override {
+    return slot == 2 ? at::zeros_like(bucket.steps[i]) : Optimizer::make_slot(bucket, slot, i);
+  }
+
+  at::Tensor momentum(const at::Tensor& counts) const {
+    return betas_.first * (1 - 0.5 * at::pow(0.96, counts * momentum_decay_));
+  }
+
+  void change(const Bucket& bucket, double lr, double weight_decay) override {
+    const Tensors gradients = average(bucket, lr, weight_decay, is_decoupled_);
+    const at::Tensor steps = counts(bucket);
+    const at::Tensor now = momentum(steps);
+    const at::Tensor next = momentum(steps + 1);
+    // The product of all momenta; the first update takes what is stored for 1.
+    const at::Tensor before = at::stack(bucket.slots[2]).to(at::kDouble);
+    const at::Tensor product =
+        at::where(steps.eq(1), now, before * now).to(at::kFloat).to(at::kDouble);
+    at::_foreach_copy_(bucket.slots[2], product.unbind());
+    Tensors roots = at::_foreach_div(bucket.slots[1], (1 - at::pow(betas_.second, steps)).unbind());
+    at::_foreach_sqrt_(roots);
+    at::_foreach_add_(roots, eps_);
+    const at::Tensor of_gradient = -lr * (1 - now) / (1 - product);
+    const at::Tensor of_average = -lr * next / (1 - product * next);
+    at::_foreach_addcdiv_(bucket.parameters, at::_foreach_mul(gradients, of_gradient.unbind()),
+                          roots);
+    at::_foreach_addcdiv_(bucket.parameters, at::_foreach_mul(bucket.slots[0], of_average.unbind()),
+                          roots);
+  }
+
+  double momentum_decay_;
+  bool is_decoupled_;
+};
+
+STEPOP_REGISTER_OPTIMIZER(NAdam,
+                          {"Adam with Nesterov's momentum (Dozat 2016), as torch.optim.NAdam.",
+                           optimizer_parameters("2e-3", "0",
+                                                {kAdamBetas,
+                                                 kAdamEps,
+                                                 {"momentum_decay", "4e-3",
+                                                  "how fast the momentum grows to beta1"},
+                                                 kDecoupledDecay})});
+
+/// Liu et al. 2020.
+class RAdam : public AdamVariant {
+ public:
+  RAdam(const Config& config, NamedParameters parameters)
+      : AdamVariant(config, std::move(parameters),
+                    {.lr = 1e-3, .slots = {"exp_avg", "exp_avg_sq"}}),
+        is_decoupled_(config.get("decoupled_weight_decay", false)) {}
+
+ private:
+  void change(const Bucket& bucket, double lr, double weight_decay) override {
+    average(bucket, lr, weight_decay, is_decoupled_);
+    const at::Tensor steps = counts(bucket);
+    const at::Tensor power = at::pow(betas_.second, steps);
+    const double last = 2 / (1 - betas_.second) - 1;
+    const at::Tensor length = last - 2 * steps * power / (1 - power);
+    const at::Tensor rectified =
+        ((length - 4) * (length - 2) * last / ((last - 4) * (last - 2) * length) * (1 - power))
+            .sqrt();
+    const at::Tensor is_long = length.gt(5);  // else the average square says too little
+    Tensors factors = at::_foreach_sqrt(bucket.slots[1]);
+    at::_foreach_add_(factors, eps_);
+    at::_foreach_reciprocal_(factors);
+    at::_foreach_mul_(factors, at::where(is_long, rectified, 0.0).unbind());
+    at::_foreach_add_(factors, at::where(is_long, 0.0, 1.0).to(at::kDouble).unbind());
+    at::_foreach_mul_(factors, bucket.slots[0]);
+    at::_foreach_div_(factors, (1 - at::pow(betas_.first, steps)).unbind());
+    at::_foreach_add_(bucket.parameters, factors, -lr);
+  }
+
+  bool is_decoupled_;
+};
+
+STEPOP_REGISTER_OPTIMIZER(
+    RAdam, {"Adam with a rate that the first updates hold back (Liu et al. 2020), as "
+            "torch.optim.RAdam.",
+            optimizer_parameters("1e-3", "0", {kAdamBetas, kAdamEps, kDecoupledDecay})});
+
+/// Kingma and Ba 2015, algorithm 2.
+class Adamax : public AdamVariant {
+ public:
+  Adamax(const Config& config, NamedParameters parameters)
+      : AdamVariant(config, std::move(parameters), {.lr = 2e-3, .slots = {"exp_avg", "exp_inf"}}) {}
+
+ private:
+  void change(const Bucket& bucket, double lr, double weight_decay) override {
+    const Tensors gradients = decayed(bucket, weight_decay);
+    at::_foreach_lerp_(bucket.slots[0], gradients, 1 - betas_.first);
+    Tensors sizes = at::_foreach_abs(gradients);
+    at::_foreach_add_(sizes, eps_);
+    at::_foreach_mul_(bucket.slots[1], betas_.second);
+    at::_foreach_maximum_(bucket.slots[1], sizes);
+    const at::Tensor factors = -lr / (1 - at::pow(betas_.first, counts(bucket)));
+    at::_foreach_addcdiv_(bucket.parameters, at::_foreach_mul(bucket.slots[0], factors.unbind()),
+                          bucket.slots[1]);
+  }
+};
+
+STEPOP_REGISTER_OPTIMIZER(
+    Adamax,
+    {"Adam with the largest gradient in the place of the root (Kingma and Ba 2015), as "
+     "torch.optim.Adamax.",
+     optimizer_parameters("2e-3", "0",
+                          {{"betas", "[0.9, 0.999]", "decay of the average and of the largest"},
+                           {"eps", "1e-8", "added to the size of a gradient"}})});
+
+}  // namespace
+}  // namespace stepop
