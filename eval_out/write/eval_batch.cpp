@@ -14,9 +14,11 @@ namespace {
 /// Copied even when the tensor is on the CPU already: the caller may change it while the copy waits
 /// to be written.
 at::Tensor to_cpu(const at::Tensor& tensor, at::ScalarType type, at::Tensor spare) {
-  if (!spare.defined() || spare.sizes() != tensor.sizes()) {
-    spare = at::empty(tensor.sizes(), at::TensorOptions().dtype(type));
+  const bool is_far = !tensor.is_cpu();  // memory that is pinned is copied behind the evaluation
+  if (!spare.defined() || spare.sizes() != tensor.sizes() || (is_far && !spare.is_pinned())) {
+    spare = at::empty(tensor.sizes(), at::TensorOptions().dtype(type).pinned_memory(is_far));
   }
+  if (is_far) return spare.copy_(tensor, /*non_blocking=*/true);
   const bool is_plain = tensor.is_cpu() && tensor.scalar_type() == type && tensor.is_contiguous() &&
                         !tensor.is_conj() && !tensor.is_neg();
   if (!is_plain) return spare.copy_(tensor);

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,7 +21,8 @@ struct EvalColumn {
   std::vector<std::string> texts;
 };
 
-/// Copies `value`, whose description is `array`, away from its device and its graph. `spare` is a
+/// Copies `value`, whose description is `array`, away from its device and its graph. A copy from a
+/// device other than the CPU may still be under way, in the order of its stream. `spare` is a
 /// column of an earlier batch, or empty; its memory is reused when it fits, because fresh memory
 /// costs as much as the copy.
 EvalColumn to_column(const EvalArray& array, const EvalValue& value, EvalColumn spare);
@@ -28,7 +31,8 @@ EvalColumn to_column(const EvalArray& array, const EvalValue& value, EvalColumn 
 struct EvalBatch {
   int64_t first_row = 0;
   std::vector<int64_t> indices;
-  std::vector<EvalColumn> columns;  ///< In the order of the file's arrays.
+  std::vector<EvalColumn> columns;   ///< In the order of the file's arrays.
+  std::optional<c10::Event> copied;  ///< When the columns have their values; nothing: they do.
 
   /// The approximate size in memory.
   size_t bytes() const;

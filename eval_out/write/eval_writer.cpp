@@ -1,8 +1,11 @@
 #include "eval_out/write/eval_writer.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "eval_out/hdf5/hdf5_values.h"
@@ -13,6 +16,17 @@
 
 namespace stepop {
 namespace {
+
+/// The device besides the CPU from which values are copied; nothing without one.
+std::optional<at::Device> device_of(const OrderedMap<EvalValue>& values) {
+  for (const auto& [key, value] : values) {
+    const auto* tensor = std::get_if<at::Tensor>(&value);
+    const auto* tensors = std::get_if<std::vector<at::Tensor>>(&value);
+    if (tensors != nullptr && !tensors->empty()) tensor = &tensors->front();
+    if (tensor != nullptr && !tensor->is_cpu()) return tensor->device();
+  }
+  return std::nullopt;
+}
 
 /// Batches are gathered up to this size: each write wakes a thread and goes through HDF5 for every
 /// array, which costs an evaluation with small outputs more than writing the bytes.
@@ -44,6 +58,9 @@ EvalWriter::EvalWriter(std::string path, int64_t rows, OrderedMap<Attribute> att
   queue_ = std::make_unique<BackgroundQueue<std::vector<EvalBatch>>>(
       "writes outputs", static_cast<size_t>(options.queued_batches),
       [this](const std::vector<EvalBatch>& batches) {
+        for (const EvalBatch& batch : batches) {
+          if (batch.copied) batch.copied->synchronize();
+        }
         if (batches.size() == 1) {
           file_->write(batches[0]);
         } else {
@@ -96,7 +113,7 @@ void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indi
   }
 
   if (next_row_ == 0) file_->arrays = std::move(arrays);
-  EvalBatch batch{next_row_, {indices.begin(), indices.end()}, {}};
+  EvalBatch batch{next_row_, {indices.begin(), indices.end()}, {}, {}};
   if (spares_.empty()) spares_ = queue_->take_done().value_or(std::vector<EvalBatch>{});
   EvalBatch spare;
   if (!spares_.empty()) {
@@ -107,6 +124,10 @@ void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indi
   for (size_t i = 0; i < spare.columns.size(); ++i) {
     const EvalArray& array = file_->arrays[i];
     batch.columns.push_back(to_column(array, values.at(array.key), std::move(spare.columns[i])));
+  }
+  if (const auto device = device_of(values)) {
+    batch.copied.emplace(device->type());
+    batch.copied->record(c10::impl::VirtualGuardImpl(device->type()).getStream(*device));
   }
   gathered_bytes_ += batch.bytes();
   gathered_.push_back(std::move(batch));

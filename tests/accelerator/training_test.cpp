@@ -51,17 +51,27 @@ std::string first_difference(const std::string& a, const std::string& b) {
 }
 
 TEST_CASE("a training has the bits of one on the CPU, its logs and its evaluations too") {
-  for (const char* more :
-       {"", "ema: {decay: 0.9}\naccumulate: 2", "swa: {from: 1e}", "checkpoint_modules: '.'",
-        "channels_last: true", "n_data_processes: 2\nn_prefetch: 3",
-        "metrics: {f1: F1, top2: {class: TopK, k: 2}}",
-        "optimizer: {class: SGD, lr: 0.1, momentum: 0.9, clip_norm: 0.1}",
-        "optimizer: {class: AdamW, lr: 0.01, weight_decay: 0.1}\non_nan: skip",
-        "optimizer: {class: RMSprop, lr: 0.01}", "optimizer: {class: Lion, lr: 0.001}",
-        "optimizer: {class: LAMB, lr: 0.01}", "optimizer: {class: LARS, lr: 0.1}",
-        "optimizer: {class: Muon, lr: 0.01}", "optimizer: {class: Adafactor, lr: 0.01}",
-        "optimizer: {class: ScheduleFreeAdamW, lr: 0.01}",
-        "telemetry: {weights: 1e, gradients: 3}"}) {
+  for (const char* more : {"",
+                           "ema: {decay: 0.9}\naccumulate: 2",
+                           "swa: {from: 1e}",
+                           "checkpoint_modules: '.'",
+                           "channels_last: true",
+                           "n_data_processes: 2\nn_prefetch: 3",
+                           "metrics: {f1: F1, top2: {class: TopK, k: 2}}",
+                           "optimizer: {class: SGD, lr: 0.1, momentum: 0.9, clip_norm: 0.1}",
+                           "optimizer: {class: AdamW, lr: 0.01, weight_decay: 0.1}\non_nan: skip",
+                           "optimizer: {class: RMSprop, lr: 0.01}",
+                           "optimizer: {class: NAdam, lr: 0.01}",
+                           "optimizer: {class: RAdam, lr: 0.01}",
+                           "optimizer: {class: Adamax, lr: 0.01}",
+                           "optimizer: {class: Adadelta, lr: 1}",
+                           "optimizer: {class: Lion, lr: 0.001}",
+                           "optimizer: {class: LAMB, lr: 0.01}",
+                           "optimizer: {class: LARS, lr: 0.1}",
+                           "optimizer: {class: Muon, lr: 0.01}",
+                           "optimizer: {class: Adafactor, lr: 0.01}",
+                           "optimizer: {class: ScheduleFreeAdamW, lr: 0.01}",
+                           "telemetry: {weights: 1e, gradients: 3}"}) {
     CAPTURE(std::string(more));
     TestRun here(lenet_config(kName, more));
     TestRun there(lenet_config("cpu", more));

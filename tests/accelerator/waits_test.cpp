@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <map>
 #include <string>
 
 #include "tests/accelerator/accelerator.h"
@@ -54,7 +55,8 @@ TEST_CASE("a step without a log never waits, with the check for NaN in it") {
 }
 
 TEST_CASE("optimizers whose kernels cannot be told to do nothing wait once in an update") {
-  for (const char* name : {"RMSprop", "Lion", "LAMB", "LARS", "Adagrad"}) {
+  for (const char* name :
+       {"RMSprop", "Lion", "LAMB", "LARS", "Adagrad", "NAdam", "RAdam", "Adamax", "Adadelta"}) {
     CAPTURE(std::string(name));
     CHECK(waits_of(fmt::format("optimizer: {{class: {}, lr: 0.01}}", name))
               .starts_with("step 2: item 1; step 3: item 1; step 4: item 1; step 5: "));
@@ -71,6 +73,20 @@ TEST_CASE("a log waits for the check for NaN, and once for all its numbers") {
 TEST_CASE("a checkpoint waits for the check for NaN, and once for all its tensors") {
   CHECK(waits_of("ckpt_freq: 3") ==
         "step 3: copy to host 1, stream 1; step 6: copy to host 1, stream 1; ");
+}
+
+TEST_CASE("an evaluation copies its outputs behind its forward passes") {
+  const auto waits_with = [](const std::string& examples) {
+    std::string config = lenet_config(kName, "num_steps: 1");
+    config.replace(config.find("size: 10,"), 9, "size: " + examples + ",");
+    TestRun run(config);
+    take_waits();
+    run.train();
+    auto waits = take_waits();
+    waits.erase("event");  // those of the thread that writes
+    return waits;
+  };
+  CHECK(waits_with("40") == waits_with("400"));
 }
 
 }  // namespace waits_test
