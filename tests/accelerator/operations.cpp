@@ -1,5 +1,6 @@
 // The operations of the device: those of the CPU, on its memory.
 #include <ATen/EmptyTensor.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/convolution.h>
@@ -203,14 +204,14 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
     count_copy_behind();
     enqueue(current_stream(), [source, target, host] {
       delay_copy();
-      const at::NoGradGuard no_grad;
+      const at::AutoDispatchBelowADInplaceOrView without_autograd;
       target.copy_(source);
     });
     return to;
   }
   drain(current_stream());
   if (!is_inside) count_wait(is_here(from) ? "copy to host" : "copy from host");
-  const at::NoGradGuard no_grad;
+  const at::AutoDispatchBelowADInplaceOrView without_autograd;
   target.copy_(source);
   return to;
 }
