@@ -7,6 +7,7 @@
 
 #include "tests/accelerator/accelerator.h"
 #include "tests/accelerator/lenet_config.h"
+#include "tests/runtime/train/loop/trainer.h"
 #include "tests/test_run.h"
 
 namespace stepop::accelerator {
@@ -77,7 +78,7 @@ TEST_CASE("a checkpoint waits for the check for NaN, and once for all its tensor
 
 TEST_CASE("an evaluation copies its outputs behind its forward passes") {
   const auto waits_with = [](const std::string& examples) {
-    std::string config = lenet_config(kName, "num_steps: 1");
+    std::string config = trainer_config("num_steps: 1\ndevice: hpu");
     config.replace(config.find("size: 10,"), 9, "size: " + examples + ",");
     TestRun run(config);
     take_waits();
@@ -86,6 +87,7 @@ TEST_CASE("an evaluation copies its outputs behind its forward passes") {
     waits.erase("event");  // those of the thread that writes
     return waits;
   };
+  // Classifier waits once for each batch: it reads whether each class is there.
   CHECK(waits_with("40") == waits_with("400"));
 }
 
