@@ -8,10 +8,10 @@
 
 namespace stepop {
 
-/// Reads `device: auto | cpu | cuda | cuda:1`, or the name of another accelerator that this LibTorch
-/// knows, such as `xpu`. `auto` is the first GPU of CUDA, if there is one; with several processes
-/// on a machine, each process gets the GPU with its local number. Throws
-/// UsageError for a device that does not exist.
+/// Reads `device: auto | cpu | cuda | cuda:1`, or the name of another accelerator that this
+/// LibTorch knows, such as `xpu`. `auto` is the first GPU of CUDA, if there is one; with several
+/// processes on a machine, each process gets the GPU with its local number. Throws UsageError for a
+/// device that does not exist.
 c10::Device read_device(const Config& config, int local_rank = 0);
 
 /// The largest number of processes that `processes` and `--processes` start.
