@@ -1,6 +1,10 @@
 #include "runtime/data/loader.h"
 
 #include <ATen/core/grad_mode.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <pthread.h>
 
@@ -94,6 +98,11 @@ struct Loader::Prepared {
   std::function<std::string()> state;
 };
 
+struct Loader::Ahead {
+  Prepared prepared;                 ///< Its batch is on the device, unless memory ran out.
+  std::optional<c10::Event> copied;  ///< When the copy is done; nothing without a copy.
+};
+
 /// Threads that each take the next batch number, prepare that batch, and put it into its slot of a
 /// ring.
 class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
@@ -141,6 +150,13 @@ class Loader::Workers : public std::enable_shared_from_this<Loader::Workers> {
     lock.unlock();
     for (auto& thread : threads_) is_left ? thread.detach() : thread.join();
     threads_.clear();
+  }
+
+  /// Whether `next` returns a batch without a wait.
+  bool is_ready() {
+    const std::lock_guard lock(mutex_);
+    const Slot& slot = slots_[static_cast<size_t>(given_) % slots_.size()];
+    return slot.ready && !slot.error;
   }
 
   Prepared next() {
@@ -275,10 +291,47 @@ void Loader::start_workers(const LoaderOptions& options) {
 Batch Loader::next() {
   const at::NoGradGuard no_grad;
   const bool is_first = next_batch_ == options_.first_batch && options_.quick > 0;
-  Prepared prepared = workers_ && !is_first ? workers_->next() : prepare_one(is_first);
+  Batch batch;
+  if (ahead_) {
+    const c10::Stream here =
+        c10::impl::VirtualGuardImpl(options_.device.type()).getStream(options_.device);
+    batch = std::move(ahead_->prepared.batch);
+    state_ = std::move(ahead_->prepared.state);
+    if (ahead_->copied) {
+      ahead_->copied->block(here);
+      // Its memory belongs to the stream of the copy, which waits for this one before it is reused.
+      for (const auto& [key, tensor] : batch.tensors()) {
+        if (!tensor.is_cpu()) tensor.record_stream(here);
+      }
+    }
+    ahead_.reset();
+  } else {
+    Prepared prepared = workers_ && !is_first ? workers_->next() : prepare_one(is_first);
+    batch = std::move(prepared.batch);
+    state_ = std::move(prepared.state);
+  }
   ++next_batch_;
-  state_ = std::move(prepared.state);
-  return options_.device.is_cpu() ? std::move(prepared.batch) : prepared.batch.to(options_.device);
+  if (options_.device.is_cpu()) return batch;
+  batch = batch.to(options_.device);
+  copy_ahead();
+  return batch;
+}
+
+void Loader::copy_ahead() {
+  if (!workers_ || !has_next() || !workers_->is_ready()) return;
+  const at::Device device = options_.device;
+  if (!copies_) {
+    copies_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+  }
+  ahead_ = std::make_unique<Ahead>(Ahead{workers_->next(), std::nullopt});
+  const c10::StreamGuard beside(*copies_);
+  try {
+    ahead_->prepared.batch = ahead_->prepared.batch.to(device);
+  } catch (const c10::OutOfMemoryError&) {
+    return;  // it is copied when it is asked for, and what held the memory is gone
+  }
+  ahead_->copied.emplace(device.type());
+  ahead_->copied->record(*copies_);
 }
 
 Loader::Prepared Loader::prepare_one(bool is_first) {

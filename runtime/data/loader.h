@@ -1,10 +1,12 @@
 #pragma once
 
 #include <c10/core/Device.h>
+#include <c10/core/Stream.h>
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -86,6 +88,12 @@ class Loader {
  private:
   class Workers;
   struct Prepared;
+  /// A batch whose copy to the device began before it is asked for.
+  struct Ahead;
+
+  /// Begins the copy of the next batch, if a worker has it, on a stream of its own, so that it runs
+  /// beside what the device computes.
+  void copy_ahead();
 
   Prepared prepare_one(bool is_first);
   Prepared prepare_apart();
@@ -97,6 +105,8 @@ class Loader {
   std::function<std::string()> state_;
   int slow_batches_ = 0;              ///< The number of slow batches in a row.
   std::shared_ptr<Workers> workers_;  ///< Each worker thread keeps this object alive.
+  std::unique_ptr<Ahead> ahead_;
+  std::optional<c10::Stream> copies_;  ///< The stream of copies that run beside the device's work.
 };
 
 }  // namespace stepop

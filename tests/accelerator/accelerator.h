@@ -47,7 +47,9 @@ void reset_most_bytes();
 inline constexpr const char* kByteLimit = "STEPOP_ACCELERATOR_BYTES";
 void set_byte_limit(int64_t bytes);
 
-/// How many copies did not block since the last call.
+/// How many copies did not block since the last call, and how many of them ran in another stream
+/// than the operations.
 int64_t take_copies_behind();
+int64_t take_copies_beside();
 
 }  // namespace stepop::accelerator

@@ -201,7 +201,7 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
   const at::Tensor& host = is_here(from) ? to : from;
   const bool is_behind = !is_inside && non_blocking && is_pinned(host.storage().data());
   if (is_behind) {
-    count_copy_behind();
+    count_copy_behind(current_stream());
     enqueue(current_stream(), [source, target, host] {
       delay_copy();
       const at::AutoDispatchBelowADInplaceOrView without_autograd;

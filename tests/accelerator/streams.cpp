@@ -66,6 +66,7 @@ thread_local c10::StreamId current = 0;
 std::atomic<int64_t> next = 0;
 std::atomic<int64_t> delay = 0;
 std::atomic<int64_t> copies_behind = 0;
+std::atomic<int64_t> copies_beside = 0;
 std::mutex waits_mutex;
 
 std::map<std::string, int64_t>& waits() {
@@ -104,7 +105,11 @@ std::map<std::string, int64_t> take_waits() {
   return std::exchange(waits(), {});
 }
 
-void count_copy_behind() { ++copies_behind; }
+void count_copy_behind(c10::StreamId stream) {
+  ++copies_behind;
+  if (stream != 0) ++copies_beside;
+}
 int64_t take_copies_behind() { return copies_behind.exchange(0); }
+int64_t take_copies_beside() { return copies_beside.exchange(0); }
 
 }  // namespace stepop::accelerator

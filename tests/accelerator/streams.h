@@ -24,6 +24,6 @@ c10::StreamId next_stream();
 void delay_copy();
 
 void count_wait(const std::string& reason);
-void count_copy_behind();
+void count_copy_behind(c10::StreamId stream);
 
 }  // namespace stepop::accelerator

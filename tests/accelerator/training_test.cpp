@@ -102,6 +102,7 @@ TEST_CASE("copies that run late change no bit") {
   here.train();
   set_copy_delay(0);
   CHECK(take_copies_behind() > 24);  // images and classes of each batch
+  CHECK(take_copies_beside() > 0);   // of batches that a worker had ready
   CHECK(different(here, there) == "");
   CHECK(first_difference(logged(here), logged(there)) == "");
 }
