@@ -18,6 +18,8 @@
 namespace stepop::losses {
 namespace {
 
+/// A loss that no op has computed in so many steps is warned of.
+constexpr int64_t kStepsToUse = 5;
 constexpr const char* kWeight = "weight";
 constexpr const char* kRampStart = "start_ramp_it";
 constexpr const char* kExample =
@@ -186,6 +188,7 @@ at::Tensor LossManager::compute(std::string_view name, const std::vector<at::Ten
   const at::Tensor mean = values.dim() == 0 ? values : values.mean();
   loss.map = values.dim() > 1 ? values.detach() : at::Tensor();
   loss.mean = mean.detach();
+  loss.was_computed = true;
   if (length_ > 0) record(loss);
   const double weight = loss.weight.at(context_.position.global_step);
   loss.weighted = weight == 1 ? mean : mean * weight;
@@ -227,7 +230,31 @@ at::Tensor LossManager::total(std::string_view tag) const {
                           tag, fmt::join(names(tag), ", ")));
 }
 
+void LossManager::look_for_unused() {
+  if (has_looked_for_unused_ || context_.position.global_step < kStepsToUse) return;
+  has_looked_for_unused_ = true;
+  for (const auto& [name, loss] : losses_) {
+    if (loss.was_computed) continue;
+    std::vector<std::string> tags;
+    for (const auto& [other, used] : losses_) {
+      if (!used.was_computed) continue;
+      for (const auto& tag : used.spec.tags) {
+        if (std::ranges::find(tags, tag) == tags.end()) tags.push_back(tag);
+      }
+    }
+    context_.log.warn(fmt::format(
+        "loss \"{}\": no op has computed it so far, so that it is neither trained nor "
+        "logged{}",
+        name,
+        tags.empty()
+            ? ""
+            : "; the losses that are have the tags " + fmt::format("{}", fmt::join(tags, ", ")) +
+                  ": tags: [" + tags.front() + "]"));
+  }
+}
+
 Scalars LossManager::take_scalars() {
+  look_for_unused();
   Scalars scalars;
   for (auto& [name, loss] : losses_) {
     if (!loss.mean.defined()) continue;

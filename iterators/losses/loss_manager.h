@@ -116,9 +116,12 @@ class LossManager {
     at::Tensor mean = {};      ///< The mean since the last take_scalars, [], without a graph.
     at::Tensor weighted = {};  ///< The weighted mean, with its graph.
     at::Tensor map = {};
+    bool was_computed = false;
   };
 
   void add(const std::string& name, const Config& part, const LossSpecs& specs);
+  /// Warns once of losses that no op of the first steps computed.
+  void look_for_unused();
   const Loss& loss(std::string_view name) const { return losses_.at(name); }
   Loss& loss(std::string_view name);
   void record(Loss& loss) const;
@@ -126,6 +129,7 @@ class LossManager {
   void load(const State& state);
 
   const Context& context_;
+  bool has_looked_for_unused_ = false;
   int64_t length_;
   OrderedMap<Loss> losses_;
 };

@@ -29,7 +29,10 @@ LossFunction should_be(double target) {
 LossFunction vgg(const Context& context) {
   const char* path = "losses/G_VGG";
   if (!context.config.has(path)) {
-    throw context.config.error(path, "expected {weight: 10, vgg19: vgg19.safetensors}");
+    throw context.config.error(path,
+                               "this loss_spec needs {weight: 10, vgg19: "
+                               "vgg19.safetensors} here; this makes the file: " +
+                                   std::string(losses::Vgg19::export_line()));
   }
   const auto loss = std::make_shared<losses::VggLoss>(context.config.at(path), context.device);
   return

@@ -45,7 +45,12 @@ class Predict : public EvalFunctor {
     } catch (const UsageError&) {
       throw;
     } catch (const Error& error) {
-      throw Error(error.what() + std::string(kInstead), error.exit_code());
+      throw Error(
+          fmt::format("{}\n--eval_functor '{{class: Predict, network: NAME}}' takes another "
+                      "network of the run, with input: KEY where its images have another "
+                      "key{}",
+                      error.what(), kInstead),
+          error.exit_code());
     }
   }
 

@@ -99,7 +99,7 @@ std::optional<Record> RecordSequence::next(const InterruptCheck& interrupt) {
       if (auto record = read(interrupt)) held_.push_back({position, std::move(*record)});
     }
     if (!held_.empty()) break;
-    if (read_ == 0) throw Error("the stream has no record");
+    if (read_ == 0) throw Error("the stream has no record, or its filter leaves none");
     if (options_.is_one_pass) return std::nullopt;
     ++pass_;
     has_begun_ = false;

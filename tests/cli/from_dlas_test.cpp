@@ -266,7 +266,7 @@ train: {niter: 2, mega_batch_factor: 1, mod_batch_factor_also_disable_checkpoint
        "datasets/train/weights: no counterpart\n", "datasets/train/eval: no counterpart\n",
        "networks/generator/blocks_per_checkpoint: left out: checkpoint_modules says what is "
        "computed again\n",
-       "networks/generator/wandb_debug: left out: telemetry/parameters logs histograms of "
+       "networks/generator/wandb_debug: left out: telemetry: {weights: 500} logs histograms of "
        "parameters\n",
        "networks/discriminator/scale: left out: discriminator_vgg_128_gn has no such key\n",
        "steps/generator/injectors/g/method: left out: a network is called by its forward\n",

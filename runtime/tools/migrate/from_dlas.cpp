@@ -271,6 +271,8 @@ class DlasTranslation {
       note("datasets/train", "is missing: `stepop list dataset` shows what there is");
     }
     if (result_.config.find("datasets/validation") == nullptr) return;
+    const Value* mode = dlas_.find("datasets/val/mode");
+    if (mode != nullptr && *mode == Value("fullimage")) take_whole_pictures();
     if (result_.config.find("eval/output_state") == nullptr &&
         result_.config.find("eval/evaluators") == nullptr) {
       set("eval_hook", Value());
@@ -278,6 +280,25 @@ class DlasTranslation {
            "nothing is evaluated: eval/output_state names keys of the state that "
            "an evaluation writes");
     }
+  }
+
+  /// Pictures of several sizes fit into no batch and no array of outputs.
+  void take_whole_pictures() {
+    if (result_.config.find("log_ops") == nullptr) set("log_ops", Value::List{"train/log_op"});
+    const Value* output = result_.config.find("eval/output_state");
+    if (output == nullptr || !output->is_text()) return;
+    const Value made = *output;
+    result_.config.find("eval")->as_map().erase("output_state");
+    if (result_.config.find("eval/evaluators") == nullptr) {
+      set("eval/evaluators/psnr/type", "psnr");
+      set("eval/evaluators/psnr/real", "hq");
+      set("eval/evaluators/psnr/fake", made);
+    }
+    note("eval/output_state",
+         "left out, and log_ops without the validation: whole pictures have several sizes, which "
+         "fit "
+         "into no batch; psnr measures them one at a time. With `size` or `crop` of "
+         "datasets/validation both can come back");
   }
 
   void set(std::string_view path, Value value) { result_.set(path, std::move(value)); }

@@ -59,7 +59,7 @@ constexpr std::array kLeftOut = {
     Row{"path/resume_state",
         "its file is of torch.save and has the state of Python's optimizers: begin with the "
         "weights, init_from"},
-    Row{"parts/wandb_debug", "left out: telemetry/parameters logs histograms of parameters"},
+    Row{"parts/wandb_debug", "left out: telemetry: {weights: 500} logs histograms of parameters"},
     Row{"parts/blocks_per_checkpoint", "left out: checkpoint_modules says what is computed again"},
     Row{"parts/method", "left out: a network is called by its forward"},
     Row{"parts/args", "left out: a network is called by its forward"},

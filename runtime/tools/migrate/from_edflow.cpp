@@ -36,11 +36,15 @@ constexpr std::array kSame = {"batch_size",
                               "fixed_example_indices"};
 
 /// Keys without a place here, and the reason.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kGone = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kGone = {{
     {"code_root", "left out: the sources that `code` names are copied into the run by themselves"},
     {"fcond", "is Python: write it as eval_filter: {steps: [...], match: ..., where: ...}"},
     {"git", "left out: git's state is noted in the log and in outputs, nothing is committed"},
     {"image_format", "left out: pictures are PNG, or JPEG with log_images: {format: jpeg}"},
+    {"error_on_timeout", "left out: data_timeout: 60s ends a run whose data hang"},
+    {"stages", "left out: `stages` is a list here, [{train_ops: [train/d], for: 5}, ...]"},
+    {"beta1", "left out: optimizer: {class: Adam, betas: [0.5, 0.9]}"},
+    {"beta2", "left out: optimizer: {class: Adam, betas: [0.5, 0.9]}"},
     {"hook_freq", "left out: log_freq and each op's `when` say it"},
     {"project", "left out: -p names a run to resume"},
     {"edflow_version", "left out"},
@@ -296,7 +300,11 @@ class EdflowTranslation {
   void take_callback(const std::string& name, const Value& callback) {
     const std::string path = "eval_hook/eval_callbacks/" + name;
     const std::string function = callback.is_text() ? last_part(callback.as_text()) : "";
-    if (is_registered(callbacks(), function)) return set(path, function);
+    if (is_registered(callbacks(), function)) {
+      set(path, function);
+      return note(path, fmt::format("{} becomes {}, which is there: see `stepop list {}`",
+                                    callback.as_text(), function, function));
+    }
     note(path,
          fmt::format("left out: there is no callback {} here; register a function of your own, or "
                      "name a Python script: {}: ./my_callback.py",

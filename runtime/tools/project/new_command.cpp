@@ -276,6 +276,18 @@ int new_command(const Arguments& arguments, const NewFlags& own) {
     }
   } else {
     add(templates / "README.md", "README.md");
+    if (source && !source->made.needs_code) {
+      std::string& text = files.back().second;
+      const std::string begin = fmt::format("# {}\n\n", name);
+      text.replace(
+          0, text.find("```"),
+          fmt::format("{}`{}.yaml` is a translation of {}'s {}. Its head says what became of "
+                      "the keys that changed.\n\n",
+                      begin, name, source->program, source->files));
+      text =
+          replaced(std::move(text),
+                   fmt::format("# compiles {}.cpp when it changed, then trains", name), "# trains");
+    }
   }
   files.emplace_back(is_project ? fmt::format("configs/{}", kSchemaFile) : kSchemaFile,
                      config_schema(/*is_strict=*/false, registered_components()));

@@ -201,6 +201,15 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   position_.processes = world_.size();
   seed_rank(0);
   for (const auto& text : networks_->warnings()) add_warning(text);
+  for (const char* other : {"val", "valid", "dev", "eval"}) {
+    const std::string key = std::string("datasets/") + other;
+    if (config_.peek(key) == nullptr || config_.peek("datasets/validation") != nullptr) continue;
+    add_warning(config_
+                    .error(key,
+                           "nothing uses it by itself: the data of evaluations are "
+                           "datasets/validation")
+                    .what());
+  }
   if (const std::string text = train ? splits_->order("train").warning() : ""; !text.empty()) {
     add_warning(text);
   }

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "eval_out/read/eval_reader.h"
+#include "iterators/losses/perceptual.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/data/dataset.h"
@@ -251,7 +252,10 @@ TEST_CASE("mistakes in the config of a pix2pix are one sentence") {
         "test.yaml:14: losses/mine: the discriminator's losses are D_real and D_fake; one of the "
         "generator has the tag G");
   CHECK(message("loss_spec: basic+vgg\n") ==
-        "test.yaml:1: losses/G_VGG: expected {weight: 10, vgg19: vgg19.safetensors}");
+        "test.yaml:1: losses/G_VGG: this loss_spec needs {weight: 10, vgg19: vgg19.safetensors} "
+        "here; "
+        "this makes the file: " +
+            std::string(losses::Vgg19::export_line()));
 }
 
 }  // namespace pix2pix_test
