@@ -196,7 +196,8 @@ TEST_CASE("a place that is none, and a stream that has become shorter, are repor
   CHECK(load(state).starts_with("the stream has changed: pass 0 ends after "));
   world.records = 0;
   RecordSequence empty(stream, options);
-  CHECK(message_of([&] { empty.next({}); }) == "the stream has no record, or its filter leaves none");
+  CHECK(message_of([&] { empty.next({}); }) ==
+        "the stream has no record, or its filter leaves none");
 }
 
 StreamDataset dataset_of(World& world, Value::Map params = {}) {
