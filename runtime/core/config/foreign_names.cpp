@@ -42,6 +42,10 @@ constexpr ForeignNames kNames[] = {
      "stepop has no such choice; leave it out"},
     {"*/shuffle */sampler", "samplers: {train: shuffle}", "sequential is the dataset's own order"},
     {"*/drop_last */dataloader_drop_last", "drop_last: true", ""},
+    {"error_on_timeout", "data_timeout: 60s", ""},
+    {"code_root", "", "what `code` names is copied into the run by itself; leave it out"},
+    {"fcond", "eval_filter: {from: 1000}", ""},
+    {"hook_freq", "log_freq: 1000", "`when` of an op or a hook says its own time"},
 
     // The network and its training.
     {"model_class model_name model_type arch architecture net network backbone",

@@ -67,7 +67,7 @@ const Registration* integration_at(const std::string& path) {
 /// All keys of a config, then all further keys of its components, then those of the runtime.
 class Keys {
  public:
-  explicit Keys(const Config& config) {
+  explicit Keys(const Config& config) : root_(*config.peek()) {
     visit(*config.peek(), "");
     for (const auto& path : own_key_paths(config)) {
       const OwnKey* key = find_own_key(path);
@@ -137,9 +137,11 @@ class Keys {
 
   void add(const Value& value, const std::string& path, const Parameter& parameter,
            std::vector<Key>& left_out) {
-    const std::string full = join_path(path, parameter.name);
+    const bool is_of_iterator = path == "iterator";  // whose parameters are keys of the config
+    const std::string full = is_of_iterator ? parameter.name : join_path(path, parameter.name);
     about_[full] = parameter.about;
-    const bool is_given = value.is_map() && value.find(parameter.name) != nullptr;
+    const Value& given = is_of_iterator ? root_ : value;
+    const bool is_given = given.is_map() && given.find(parameter.name) != nullptr;
     if (is_given) return;
     const bool is_needed = parameter.default_value.empty();
     left_out.push_back({full, is_needed ? "" : type_of_default(parameter),
@@ -147,6 +149,7 @@ class Keys {
                         parameter.about});
   }
 
+  const Value& root_;
   std::vector<Key> keys_;
   std::map<std::string, std::string> about_;
 };

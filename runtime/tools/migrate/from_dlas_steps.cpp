@@ -207,11 +207,30 @@ class StepsTranslation {
         note(place + "/optimizer_params/param_groups",
              "each group needs the names of its parameters: match: \"^head\\.\"");
       }
+      drop_unread_params(place, step);
       const Value* training = step.find("training");
       if (training != nullptr && training->is_text()) trained_.insert(training->as_text());
     }
     if (step.contains("check_grads_for_nan") && *step.find("check_grads_for_nan") == Value(true)) {
       set("on_nan", "skip");
+    }
+  }
+
+  /// There, an optimizer ignores the parameters of another one.
+  void drop_unread_params(const std::string& place, Value::Map& step) {
+    const Value* optimizer = step.find("optimizer");
+    const Value kind = optimizer == nullptr ? Value("adamw") : *optimizer;
+    Value* params = step.find("optimizer_params");
+    if (!kind.is_text() || !params->is_map()) return;
+    const bool has_momentum = kind == Value("sgd") || kind == Value("lars");
+    for (const char* key : {"momentum", "beta1", "beta2", "lars_coefficient"}) {
+      const bool is_read = key == std::string_view("lars_coefficient") ? kind == Value("lars")
+                           : key == std::string_view("momentum")       ? has_momentum
+                                                                       : !has_momentum;
+      if (is_read || !params->as_map().contains(key)) continue;
+      params->as_map().erase(key);
+      note(fmt::format("{}/optimizer_params/{}", place, key),
+           fmt::format("left out: {} does not read it", kind.as_text()));
     }
   }
 
