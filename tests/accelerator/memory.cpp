@@ -24,8 +24,8 @@
 namespace stepop::accelerator {
 namespace {
 
-constexpr size_t kArenaBytes = size_t{1}
-                               << 36;  // of addresses; pages are taken as they are written
+/// Addresses; pages are taken as they are written.
+constexpr size_t kArenaBytes = size_t{1} << 33;
 constexpr size_t kBlock = 512;
 
 struct sigaction before;
