@@ -106,8 +106,8 @@ TEST_CASE("a component that is not registered") {
   const Digits digits;
   digits.refuses("stepop -b digits.yaml -t --model LeNte", 2,
                  "command line: model: unknown model \"LeNte\": did you mean \"LeNet\"? Known are: "
-                 "LeNet, VUNet, DiT, MLP, RRDBNet, "
-                 "toy_d, toy_g, Exported, UNetModel, PatchGan and 8 more: stepop list model");
+                 "LeNet, VUNet, DiT, Onnx, vqvae, MLP, RRDBNet, "
+                 "toy_d, toy_g, Exported and 10 more: stepop list model");
 }
 
 TEST_CASE("a reference to nowhere or in a circle") {
