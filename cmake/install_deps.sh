@@ -19,7 +19,7 @@ packages_of() {
     build) echo cmake g++ clang-19 git make ninja-build ccache python3-venv libyaml-cpp-dev libcxxopts-dev \
       libhdf5-dev nlohmann-json3-dev libfmt-dev libpng-dev libjpeg-dev zlib1g-dev libxxhash-dev \
       libpcre2-dev libutf8proc-dev libtcmalloc-minimal4 libgloo-dev doctest-dev ;;
-    test) echo python3-venv hdf5-tools libfaketime libsndfile1 ;;
+    test) echo python3-venv hdf5-tools libfaketime libsndfile1 libwebp7 ;;
     develop) echo clang-format clang-tidy ;;
   esac
 }

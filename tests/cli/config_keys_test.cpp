@@ -55,5 +55,14 @@ TEST_CASE("each key has its type, its value or default, and its meaning") {
   CHECK(lines.contains("eval_hook/eval_callbacks/matrix/normalize"));
 }
 
+TEST_CASE("an iterator's keys have the paths by which they are given") {
+  const ScratchFolder folder;
+  const auto result =
+      run_in(folder, "stepop config -b '" STEPOP_SOURCE_DIR "/configs/pix2pix/base.yaml' --keys");
+  CHECK_MESSAGE(result.exit_code == 0, result.err);
+  CHECK(result.out.find("\nloss_spec ") != std::string::npos);
+  CHECK(result.out.find("\niterator/") == std::string::npos);
+}
+
 }  // namespace config_keys_test
 }  // namespace stepop

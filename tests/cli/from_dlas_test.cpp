@@ -320,6 +320,9 @@ eval:
   injectors: {gen: {type: generator, generator: generator, in: lq, out: gen}}
 logger: {print_freq: 1, save_checkpoint_freq: 2, visuals: [gen, hq, cropped], visual_debug_rate: 1}
 )");
+  const std::string page = read_bytes(folder.path("both/README.md"));
+  CHECK(page.starts_with("# both\n\n`both.yaml` is a translation of DL-Art-School's "));
+  CHECK(page.find(".cpp") == std::string::npos);
   check_notes(result,
               {"datasets/train/fixed_corruptions: color_shift changes nothing there",
                "eval/injectors/gen: is in steps/generator, with eval: true",

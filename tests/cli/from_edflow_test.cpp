@@ -126,6 +126,7 @@ eval_pipeline:
   CHECK(*config.find("optimizer/lr") == Value(1e-3));
   for (const char* note :
        {"  integrations/tensorboard/level: no counterpart\n",
+        "  eval_hook/eval_callbacks/accuracy: x.accuracy becomes accuracy, which is there",
         "  eval_pipeline/callbacks: becomes eval_hook/eval_callbacks\n",
         "  eval_pipeline/callback_kwargs/accuracy/plot: left out: accuracy has no such key\n",
         "  eval_pipeline/callback_kwargs/mine: left out: mine is not a callback of this config\n",

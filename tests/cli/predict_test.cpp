@@ -101,6 +101,14 @@ TEST_CASE("a prediction without data, with -t, or of what is no run says what is
   refused(trained.run + " -t", "stepop predict does not take -t\n");
   refused(trained.run + " -d", "stepop predict does not take -d\n");
   refused("nowhere", "stepop predict: nowhere: no such folder");
+  const CommandResult other = run_in(
+      trained.folder, "stepop predict " + trained.run +
+                          " --eval_functor '{class: Predict, network: generator}' "
+                          "--datasets/predict '{class: ImageFolder, path: photos, classes: [], "
+                          "size: [8, 8], channels: 1}'");
+  CHECK(other.exit_code != 0);
+  CHECK(other.err.find("--eval_functor '{class: Predict, network: NAME}' takes another network") !=
+        std::string::npos);
   refused("", "stepop predict: nothing given\n\nstepop predict RUN");
   refused(
       trained.run + " -n a/b --eval_hook/eval_op validation/eval_op",

@@ -10,6 +10,7 @@
 #include "eval_out/callbacks/callback.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/data/dataset.h"
+#include "runtime/tools/migrate/from_edflow_datasets.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/network.h"
 
@@ -54,61 +55,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kGone = 
     {"bar_position", "left out"},
 }};
 
-/// Datasets with a class here, by the end of their import path, as YAML; `{}` is `data_root`.
-struct Shipped {
-  std::string_view path;
-  std::string_view here;
-  std::string_view files;  ///< The files that must exist.
-  bool has_classes;        ///< Whether the pictures `image` have a `class`.
-};
-constexpr std::array kShipped = {
-    Shipped{"mnist.MNISTTrain",
-            "{class: Idx, images: data/train-images-idx3-ubyte.gz, labels: "
-            "data/train-labels-idx1-ubyte.gz}",
-            "put the four files of the data set's site into data/", true},
-    Shipped{"mnist.MNISTTest",
-            "{class: Idx, images: data/t10k-images-idx3-ubyte.gz, labels: "
-            "data/t10k-labels-idx1-ubyte.gz}",
-            "put the four files of the data set's site into data/", true},
-    Shipped{"cifar.CIFAR10Train", "{class: Cifar, path: data/cifar-10-python.tar.gz, split: train}",
-            "put the archive of the data set's site into data/", true},
-    Shipped{"cifar.CIFAR10Test", "{class: Cifar, path: data/cifar-10-python.tar.gz, split: test}",
-            "put the archive of the data set's site into data/", true},
-    Shipped{"celeba.CelebATrain", "{class: CelebA, path: data/celeba, split: train}",
-            "put the lists and img_align_celeba.zip into data/celeba", false},
-    Shipped{"celeba.CelebAVal", "{class: CelebA, path: data/celeba, split: validation}",
-            "put the lists and img_align_celeba.zip into data/celeba", false},
-    Shipped{"celeba.CelebATest", "{class: CelebA, path: data/celeba, split: test}",
-            "put the lists and img_align_celeba.zip into data/celeba", false},
-    Shipped{"meta.MetaDataset", "{class: Meta, path: '{}'}", "path is the folder of meta.yaml",
-            false},
-    Shipped{"prjoti.Prjoti", "{class: Meta, path: '{}'}", "path is the folder of meta.yaml", false},
-    Shipped{"prjoti.Prjoti_VUNet_train",
-            "{class: PosePairs, size: 256, image: crop, keypoints: kps_rel, relative: true, "
-            "dataset: {class: Subset, fraction: 0.9, dataset: {class: Meta, path: '{}', keys: "
-            "[crop, kps_rel]}}}",
-            "the path of Meta is the folder of meta.yaml", false},
-    Shipped{"prjoti.Prjoti_VUNet_val",
-            "{class: PosePairs, size: 256, image: crop, keypoints: kps_rel, relative: true, "
-            "pairs: fixed, dataset: {class: Subset, fraction: [0.9, 1], dataset: {class: Meta, "
-            "path: '{}', keys: [crop, kps_rel]}}}",
-            "the path of Meta is the folder of meta.yaml", false},
-};
-
 std::string last_part(const std::string& import_path) {
   return import_path.substr(import_path.rfind('.') + 1);
-}
-
-/// The last two parts of an import path; FashionMNIST has the same files as MNIST.
-std::string shipped_name(const std::string& import_path) {
-  const size_t last = import_path.rfind('.');
-  const size_t before =
-      last == 0 || last == std::string::npos ? last : import_path.rfind('.', last - 1);
-  std::string name = before == std::string::npos ? import_path : import_path.substr(before + 1);
-  for (const std::string_view word : {"fashion", "Fashion"}) {
-    if (const size_t at = name.find(word); at != std::string::npos) name.erase(at, word.size());
-  }
-  return name;
 }
 
 class EdflowTranslation {
@@ -187,12 +135,8 @@ class EdflowTranslation {
   /// A dataset of this program, or a dataset that the project's code must have.
   Value dataset(const std::string& key, const Value& value) {
     const std::string path = value.is_text() ? value.as_text() : "";
-    const std::string name = shipped_name(path);
-    // A class without an end, such as CelebA, is the base of the class of the training.
-    const auto found = std::ranges::find_if(kShipped, [&](const Shipped& each) {
-      return each.path == name || each.path == name + "Train";
-    });
-    if (found == kShipped.end() || !(path.starts_with("edflow.") || path.starts_with("VUNet."))) {
+    const ShippedDataset* found = find_shipped(path);
+    if (found == nullptr) {
       has_own_data_ = true;
       return component(datasets(), key, value, class_name_ + "Data");
     }

@@ -245,6 +245,23 @@ TEST_CASE("what was recorded is in checkpoints, and a run that resumes ends with
   CHECK(whole.checkpoint(8).at("losses.small.recorded").item<int64_t>() == 8);
 }
 
+TEST_CASE("a loss that no op computes is warned of once, with the tags of those that are") {
+  const auto log_of = [](const std::string& more) {
+    TestRun run("iterator: test_losses\nlosses: {small: {weight: 1}" + more + "}\n" + kRun +
+                "num_steps: 9\n");
+    const std::string file = run.root() + "/said.txt";
+    run.train({}, file);
+    return read_bytes(file);
+  };
+  const std::string words =
+      "loss \"mine\": no op has computed it so far, so that it is neither trained nor logged; the "
+      "losses that are have the tags all: tags: [all]\n";
+  const std::string said = log_of(", mine: {loss: l2, weight: 3}");
+  CHECK(said.find(words) != std::string::npos);
+  CHECK(said.find(words) == said.rfind(words));
+  CHECK(log_of("").find("no op has computed it") == std::string::npos);
+}
+
 TEST_CASE("mistakes in losses are told with their place") {
   const auto refused = [](const std::string& config) {
     return message_of([&] { Bench bench(config); });

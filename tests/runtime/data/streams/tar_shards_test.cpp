@@ -17,66 +17,21 @@
 #include "runtime/core/base/interrupt_scope.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/pictures/image_file.h"
-#include "runtime/core/system/child_process.h"
-#include "runtime/core/system/find_program.h"
 #include "runtime/data/record_sequence.h"
 #include "runtime/data/stream_dataset.h"
-#include "runtime/data/streams/record_filter.h"
 #include "runtime/data/streams/shard_list.h"
 #include "tests/dataset_of.h"
 #include "tests/fuzz.h"
 #include "tests/message_of.h"
 #include "tests/python.h"
+#include "tests/runtime/data/streams/shards.h"
 #include "tests/scratch_folder.h"
 #include "tests/tar_file.h"
 
 namespace stepop {
 namespace tar_shards_test {
 
-using Strings = std::vector<std::string>;
-
-std::string png(int value) { return encode_png(at::full({4, 6, 3}, value, at::kByte)); }
-
-/// Records `first` to before `end`, each of a picture and a class.
-std::string shard(int first, int end) {
-  std::string bytes;
-  for (int i = first; i < end; ++i) {
-    bytes += tar_member(fmt::format("./{:04}.png", i), png(i)) +
-             tar_member(fmt::format("./{:04}.cls", i), std::to_string(i) + "\n");
-  }
-  return bytes + tar_end();
-}
-
-/// Four shards of 10 records.
-struct Shards : ScratchFolder {
-  Shards() {
-    for (int i = 0; i < 4; ++i) write(fmt::format("s-{:02}.tar", i), shard(10 * i, 10 * i + 10));
-  }
-};
-
-Config config_of(const std::string& yaml) { return Config(parse_yaml(yaml, {"test.yaml", 0})); }
-
-/// What is left of the pass: classes, by their text.
-Strings rest(Stream& stream) {
-  Strings found;
-  while (auto record = stream.next({})) {
-    const std::string* part = record->parts.find("cls");
-    found.push_back(part == nullptr ? "none" : part->substr(0, part->find('\n')));
-  }
-  return found;
-}
-
-Strings numbers(int first, int end) {
-  Strings texts;
-  for (int i = first; i < end; ++i) texts.push_back(std::to_string(i));
-  return texts;
-}
-
-Strings pass_of(const std::string& yaml, const StreamPass& pass = {}) {
-  TarShards stream(config_of(yaml));
-  stream.begin(pass);
-  return rest(stream);
-}
+using namespace stepop::shards_for_tests;
 
 TEST_CASE("who waits for a command that hangs can be interrupted, also below views") {
   const std::string hung =
@@ -431,131 +386,6 @@ TEST_CASE("a config of shards that cannot be is refused with its place") {
   const ScratchFolder empty;
   CHECK(message("path: " + empty.path()) ==
         "test.yaml:1: path: " + empty.path() + ": no .tar, .tar.gz or .tgz is there");
-}
-
-/// Texts of so many letters.
-class LettersFilter : public RecordFilter {
- public:
-  explicit LettersFilter(const Config& params) : count_(params.get<int64_t>("count")) {}
-  bool operator()(const Example& example) const override {
-    return static_cast<int64_t>(example.texts.at("text").size()) == count_;
-  }
-
- private:
-  int64_t count_;
-};
-STEPOP_REGISTER_RECORD_FILTER(test_letters, LettersFilter,
-                              {"Texts of so many letters.", {{"count", "", "how many"}}});
-
-TEST_CASE("filters choose records by numbers, texts and functions, before pictures are decoded") {
-  const Shards shards;
-  const std::string path = "path: " + shards.path() + "\n";
-  const auto seven = path + "filter: {class: within, key: class, least: 7, most: 12}";
-  CHECK(pass_of(seven) == numbers(7, 13));
-  CHECK(pass_of(path + "filter: [{class: within, key: class, least: 7}, {class: matches, key: key, "
-                       "pattern: '^0..[13579]$'}, {class: matches, key: key, pattern: '^00[12]', "
-                       "leave_out: true}]") == Strings{"7", "9", "31", "33", "35", "37", "39"});
-  CHECK(TarShards(config_of(seven)).count({}) == 6);
-  const auto data = dataset_of("{class: TarShards, path: " + shards.path() +
-                               ", filter: {class: within, key: class, most: 4}}");
-  CHECK(data->size() == 5);
-
-  // The rest of a pass is the same after a resume at any record.
-  for (int stop = 0; stop <= 6; ++stop) {
-    TarShards before(config_of(seven));
-    before.begin({});
-    for (int i = 0; i < stop; ++i) before.next({});
-    TarShards after(config_of(seven));
-    after.begin({});
-    after.load(before.save(), {});
-    CHECK(rest(after) == numbers(7 + stop, 13));
-  }
-
-  const ScratchFolder folder;
-  folder.write("a.tar", tar_member("1.txt", "cat") + tar_member("1.png", "no picture") +
-                            tar_member("2.txt", "mouse") + tar_member("3.cls", "3") +
-                            tar_member("4.txt", "dog") + tar_end());
-  const std::string of_three =
-      "path: " + folder.path() + "\nfilter: {class: test_letters, count: 3}";
-  TarShards stream(config_of(of_three));
-  stream.begin({});
-  CHECK(stream.next({})->name == folder.path("a.tar") + ": 1");
-  CHECK(message_of([&] { stream.next({}); }) ==
-        folder.path("a.tar") +
-            ": 3: filter: no key \"text\"; there are: key; on_damage: skip in "
-            "the config of the stream leaves damaged records out");
-  TarShards skipping(config_of(of_three + "\non_damage: skip"));
-  skipping.begin({});
-  CHECK(rest(skipping) == Strings{"none", "none"});
-
-  CHECK(message_of([&] {
-          pass_of(path + "filter: {class: within, key: class, least: 2, most: 1}");
-        }) == "test.yaml:2: filter/most: expected 2 or more, as least is, found 1");
-  CHECK(message_of([&] {
-          pass_of(path + "filter: {class: wihtin, key: class}");
-        }).find("did you mean \"within\"?") != std::string::npos);
-}
-
-TEST_CASE("a command of the user's makes the frames of a video") {
-  const ScratchFolder folder;
-  std::string clip;
-  for (int i = 0; i < 6; ++i)
-    clip += i % 2 == 0 ? png(40 * i) : encode_jpeg(at::full({4, 6, 3}, 40 * i, at::kByte), 100);
-  folder.write("a.tar", tar_member("1.mp4", clip) + tar_member("1.txt", "greys") + tar_end());
-  const auto frames = [&](const std::string& more) {
-    TarShards stream(config_of("path: " + folder.path() + "\n" + more));
-    stream.begin({});
-    Random random(1);
-    return stream.decode(*stream.next({}), random);
-  };
-  const std::string cat = "decode: {mp4: 'cat {file}'}\n";
-  const Example all = frames(cat);
-  CHECK(all.texts.at("text") == "greys");
-  const at::Tensor video = all.tensors.at("frames");
-  CHECK(video.sizes() == at::IntArrayRef({6, 3, 4, 6}));
-  for (int i = 0; i < 6; ++i) {
-    CHECK(video[i].mean().item<double>() == doctest::Approx(40 * i / 127.5 - 1).epsilon(0.01));
-  }
-  const at::Tensor few = frames(cat + "frames: 4\nchannels: 1\nsize: [2, 2]").tensors.at("frames");
-  CHECK(few.sizes() == at::IntArrayRef({4, 1, 2, 2}));
-  CHECK(few[3].mean().item<double>() == doctest::Approx(160 / 127.5 - 1).epsilon(0.01));  // frame 4
-  CHECK(frames(cat + "keys: {mp4: video}").tensors.key_list() == "video");
-
-  CHECK(message_of([&] { frames("decode: {mp4: 'cat'}"); }) ==
-        "test.yaml:2: decode/mp4: the command has no {file} in it");
-  CHECK(message_of([&] {
-          frames("decode: {mp4: 'true {file}'}");
-        }).starts_with(".mp4: the command printed no picture:\n  true /proc/"));
-  CHECK(message_of([&] {
-          frames("decode: {mp4: 'head -c 50 {file}'}");
-        }).starts_with(".mp4: picture 0 of the command's: "));
-  CHECK(message_of([&] {
-          frames("decode: {mp4: 'echo broken >&2; exit 3; {file}'}");
-        }).starts_with(".mp4: the command failed: it ended with status 3: broken\n  echo broken"));
-  CHECK(message_of([&] {
-          frames("timeout: 0.2\ndecode: {mp4: 'exec sleep 100; {file}'}");
-        }).starts_with(".mp4: the command failed: it gave no byte for 0.2 s\n"));
-}
-
-TEST_CASE("ffmpeg, where it is installed, makes the frames of an mp4") {
-  if (find_program("ffmpeg").empty()) return;
-  const ScratchFolder folder;
-  for (int i = 0; i < 8; ++i) {
-    folder.write(fmt::format("{}.png", i), encode_png(at::full({32, 48, 3}, 20 * i, at::kByte)));
-  }
-  run_child({"ffmpeg", "-v", "error", "-framerate", "8", "-i", folder.path("%d.png"), "-pix_fmt",
-             "yuv420p", folder.path("v.mp4")});
-  folder.write("a.tar", tar_member("1.mp4", read_bytes(folder.path("v.mp4"))) + tar_end());
-  TarShards stream(
-      config_of("path: " + folder.path("a.tar") +
-                "\ndecode: {mp4: 'ffmpeg -v error -i {file} -f image2pipe -c:v png -'}"));
-  stream.begin({});
-  Random random(1);
-  const at::Tensor video = stream.decode(*stream.next({}), random).tensors.at("frames");
-  CHECK(video.sizes() == at::IntArrayRef({8, 3, 32, 48}));
-  for (int i = 0; i < 8; ++i) {
-    CHECK(std::abs(video[i].mean().item<double>() - (20 * i / 127.5 - 1)) < 0.05);
-  }
 }
 
 TEST_CASE("a mutated shard gives an Error or records, in bounded time and memory") {

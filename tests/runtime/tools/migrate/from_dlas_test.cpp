@@ -211,6 +211,35 @@ TEST_CASE("no key of a config vanishes in its translation") {
   }
 }
 
+TEST_CASE("whole pictures of several sizes are measured one at a time, and in no batch") {
+  const TranslatedConfig made = translate_dlas(parse_yaml(kBase, {"base", 0}));
+  CHECK(made.config.find("eval/output_state") == nullptr);
+  CHECK(flow_yaml(*made.config.find("eval/evaluators")) ==
+        "{psnr: {type: psnr, real: hq, fake: hq}}");
+  CHECK(flow_yaml(*made.config.find("log_ops")) == "[train/log_op]");
+}
+
+TEST_CASE("parameters that an optimizer does not read are named, and left out") {
+  const auto params_of = [](const std::string& optimizer) {
+    Value config = parse_yaml(kBase, {"base", 0});
+    Value::Map& step = config.find("steps/g")->as_map();
+    step.set("optimizer", Value(optimizer));
+    step.set("optimizer_params",
+             parse_yaml("{lr: 0.1, momentum: 0.9, beta1: 0.5, beta2: 0.9}", {"base", 0}));
+    const TranslatedConfig made = translate_dlas(config);
+    std::string text = flow_yaml(*made.config.find("steps/g/optimizer_params"));
+    for (const auto& [key, what] : made.notes) {
+      if (key.starts_with("steps/g/optimizer_params/")) text += " " + key.substr(25) + ": " + what;
+    }
+    return text;
+  };
+  CHECK(params_of("sgd") ==
+        "{lr: 0.1, momentum: 0.9} beta1: left out: sgd does not read it beta2: left out: sgd does "
+        "not read it");
+  CHECK(params_of("adamw") ==
+        "{lr: 0.1, beta1: 0.5, beta2: 0.9} momentum: left out: adamw does not read it");
+}
+
 TEST_CASE("keys of a dataset that is not here are named with it") {
   const TranslatedConfig made =
       translate_dlas(parse_yaml("datasets: {train: {mode: zipfile, path: a.zip, resolution: 32}}\n"

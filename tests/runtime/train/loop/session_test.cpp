@@ -111,6 +111,20 @@ TEST_CASE("fixed examples that cannot be are refused, also where no op asks for 
         place + ": expected a map of splits, such as {validation: [0, 1, 2]}, found a list of 2");
 }
 
+TEST_CASE("data under another name than validation are warned of, where there are no others") {
+  const auto warned = [](const std::string& name, const std::string& more = "") {
+    std::string config = config_of(8);
+    const std::string split = ", " + name + ": {class: Synthetic, shape: [1, 2, 2], size: 8}";
+    config.insert(config.find("}}\n") + 1, split + more);
+    return Session(test_config(config), true, false, false).warnings();
+  };
+  CHECK(warned("val").find("test.yaml:4: datasets/val: nothing uses it by itself: the data of "
+                           "evaluations are datasets/validation") != std::string::npos);
+  CHECK(warned("test").find("nothing uses it by itself") == std::string::npos);
+  CHECK(warned("val", ", validation: {class: Synthetic, shape: [1, 2, 2], size: 8}")
+            .find("nothing uses it by itself") == std::string::npos);
+}
+
 TEST_CASE("a misspelt key is reported in the mode that does not use it") {
   const auto refused = [](const std::string& more, bool train = false) {
     const std::string text = message_of(
