@@ -103,6 +103,7 @@ iterator: mine.Iterator
 datasets: {train: edflow.datasets.celeba.CelebATrain, validation: edflow.datasets.celeba.CelebATest}
 batch_size: 4
 num_epochs: 2
+beta1: 0.4
 integrations:
   wandb: {active: true, project: faces, entity: lab, handlers: [scalars]}
   tensorboard: {active: true, handlers: [images, figures], level: 3}
@@ -124,6 +125,7 @@ eval_pipeline:
   CHECK(*config.find("datasets/train/class") == Value("CelebA"));
   CHECK(*config.find("datasets/validation/split") == Value("test"));
   CHECK(*config.find("optimizer/lr") == Value(1e-3));
+  CHECK(*config.find("optimizer/betas") == Value(Value::List{0.4, 0.9}));
   for (const char* note :
        {"  integrations/tensorboard/level: no counterpart\n",
         "  eval_hook/eval_callbacks/accuracy: x.accuracy becomes accuracy, which is there",

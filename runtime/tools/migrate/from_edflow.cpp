@@ -37,15 +37,13 @@ constexpr std::array kSame = {"batch_size",
                               "fixed_example_indices"};
 
 /// Keys without a place here, and the reason.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kGone = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kGone = {{
     {"code_root", "left out: the sources that `code` names are copied into the run by themselves"},
     {"fcond", "is Python: write it as eval_filter: {steps: [...], match: ..., where: ...}"},
     {"git", "left out: git's state is noted in the log and in outputs, nothing is committed"},
     {"image_format", "left out: pictures are PNG, or JPEG with log_images: {format: jpeg}"},
     {"error_on_timeout", "left out: data_timeout: 60s ends a run whose data hang"},
     {"stages", "left out: `stages` is a list here, [{train_ops: [train/d], for: 5}, ...]"},
-    {"beta1", "left out: optimizer: {class: Adam, betas: [0.5, 0.9]}"},
-    {"beta2", "left out: optimizer: {class: Adam, betas: [0.5, 0.9]}"},
     {"hook_freq", "left out: log_freq and each op's `when` say it"},
     {"project", "left out: -p names a run to resume"},
     {"edflow_version", "left out"},
@@ -98,6 +96,7 @@ class EdflowTranslation {
     if (key == "integrations") return take_integrations(value);
     if (key == "debug") return take_debug(value);
     if (key == "lr") return take_lr(value);
+    if (key == "beta1" || key == "beta2") return take_beta(key, value);
     if (is_vunet_ && key == "model_pars") return take_vunet(value);
     if (is_vunet_ && key == "losses") return set(key, value);
     own(key, value);
@@ -123,6 +122,13 @@ class EdflowTranslation {
     set("optimizer/class", "Adam");
     set("optimizer/lr", value);
     note("lr", "becomes optimizer/lr: the config names the optimizer, Adam unless you change it");
+  }
+
+  /// Of TFBaseTrainer, with its defaults.
+  void take_beta(const std::string& key, const Value& value) {
+    betas_[key == "beta1" ? 0 : 1] = value;
+    set("optimizer/betas", Value::List{betas_[0], betas_[1]});
+    note(key, "becomes optimizer/betas");
   }
 
   void take_datasets(const Value& value) {
@@ -322,7 +328,7 @@ class EdflowTranslation {
   /// Adds the parts of a training that edflow's code has in Python.
   void end() {
     take_callback_kwargs();
-    if (result_.config.find("optimizer") == nullptr) {
+    if (result_.config.find("optimizer/class") == nullptr) {
       set("optimizer/class", "Adam");
       set("optimizer/lr", 1e-3);
       note("optimizer", "Adam with lr 1e-3, as there is no lr in the file: change it to yours");
@@ -368,6 +374,7 @@ class EdflowTranslation {
   TranslatedConfig& result_;
   Value callback_kwargs_ = Value(Value::Map{});
   std::string data_root_ = "data";
+  std::array<Value, 2> betas_ = {Value(0.5), Value(0.9)};
   bool uses_root_ = false;  ///< Whether a dataset uses it.
   bool is_vunet_ = false;
   bool has_own_data_ = false;    ///< Some datasets must come from the project's code.
