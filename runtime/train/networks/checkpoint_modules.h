@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/core/config/config.h"
+#include "runtime/train/networks/second_run.h"
 
 namespace stepop {
 
@@ -47,38 +48,6 @@ class CheckpointModules {
   std::vector<std::string> patterns_;
   std::vector<const torch::nn::Module*> modules_;
 };
-
-namespace checkpointing {
-
-/// Whether a call of this module is to be run again: the config names the module, gradients are
-/// wanted, and no outer call is run again.
-bool is_due(const torch::nn::Module& module);
-
-/// Whether any network in this process has called a module by `checkpointed`.
-bool has_calls();
-
-/// During its lifetime, tensors that operations save for the backward pass are counted, not kept;
-/// the backward pass calls `forward` to get them.
-class Region {
- public:
-  /// If `inputs` change before the backward pass, it throws an Error that says so.
-  Region(torch::nn::Module& module, std::function<void()> forward, std::vector<at::Tensor> inputs);
-  ~Region();
-  Region(const Region&) = delete;
-  Region& operator=(const Region&) = delete;
-
-  class Call;
-
- private:
-  std::shared_ptr<Call> call_;
-};
-
-template <class Input>
-void add_tensor(std::vector<at::Tensor>& tensors, const Input& input) {
-  if constexpr (std::convertible_to<const Input&, at::Tensor>) tensors.emplace_back(input);
-}
-
-}  // namespace checkpointing
 
 /// Calls `module.forward(inputs...)`; the backward pass runs it a second time when
 /// `checkpoint_modules` names the module. A network calls its larger blocks this way: `h =

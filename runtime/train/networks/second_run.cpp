@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
-#include "runtime/train/networks/checkpoint_modules.h"
 #include "runtime/train/networks/generators.h"
 
 namespace stepop {
