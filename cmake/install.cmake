@@ -68,6 +68,8 @@ while(public_headers)
     endif()
   endforeach()
 endwhile()
+# An include that comes to one of them changes the list.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers})
 foreach(header ${headers})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION include/stepop/${folder} COMPONENT stepop)
