@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "tests/accelerator/accelerator.h"
 #include "tests/accelerator/lenet_config.h"
@@ -93,13 +95,22 @@ TEST_CASE("half precision trains as on the CPU to what it rounds, with scaled lo
   }
 }
 
+/// Gives the workers the time to have a batch ready when the next step asks for one.
+class Patience : public Hook {
+ public:
+  void after_step(int64_t) override { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
+};
+
 TEST_CASE("copies that run late change no bit") {
-  TestRun there(lenet_config("cpu", "ckpt_freq: 2\nn_data_processes: 1"));
+  // With a time limit the worker prepares quick batches as well.
+  const char* more = "ckpt_freq: 2\nn_data_processes: 1\ndata_timeout: 60s";
+  TestRun there(lenet_config("cpu", more));
   there.train();
   set_copy_delay(3'000);
   take_copies_behind();
-  TestRun here(lenet_config(kName, "ckpt_freq: 2\nn_data_processes: 1"));
-  here.train();
+  TestRun here(lenet_config(kName, more));
+  Patience patience;
+  here.train({&patience});
   set_copy_delay(0);
   CHECK(take_copies_behind() > 24);  // images and classes of each batch
   CHECK(take_copies_beside() > 0);   // of batches that a worker had ready
