@@ -177,7 +177,7 @@ TEST_CASE("what others may have written in the cache is compiled again") {
 TEST_CASE("the guide's hook ends a training, and a resume knows what it tracked") {
   const ScratchFolder folder;
   make_new(folder, "mine");
-  const std::string guide = read_bytes(STEPOP_SOURCE_DIR "/iterators/README.md");
+  const std::string guide = read_bytes(STEPOP_SOURCE_DIR "/iterators/IN_DEPTH.md");
   const size_t begin = guide.find("class StopBelow");
   REQUIRE(begin != std::string::npos);
   folder.write("stop.cpp", "#include <stepop/stepop.h>\n" +
@@ -243,7 +243,7 @@ TEST_CASE("a callback of your own runs over outputs that are there, initialize b
   CHECK(contains(old.out, "rows/rows  64\n"));
 
   // The same as it is now, and one that was written after the run: the guide's.
-  const std::string guide = read_bytes(STEPOP_SOURCE_DIR "/iterators/README.md");
+  const std::string guide = read_bytes(STEPOP_SOURCE_DIR "/iterators/IN_DEPTH.md");
   const size_t begin = guide.find("stepop::Logs bias(");
   REQUIRE(begin != std::string::npos);
   folder.write("later.cpp", "#include <stepop/stepop.h>\n" +

@@ -1,5 +1,5 @@
-// What iterators/README.md, the guide, says of files, examples of different sizes and numbers of an
-// update: its lines are those of tests/cli/guide/, which are run.
+// What iterators/README.md, the guide, and IN_DEPTH.md say of files, examples of different sizes
+// and numbers of an update: its lines are those of tests/cli/guide/, which are run.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,9 +20,10 @@ std::string trimmed(const std::string& line) {
   return begin == std::string::npos ? "" : line.substr(begin);
 }
 
-/// The blocks of code of a section, a line each, without indentation.
-std::vector<std::string> code_of(const std::string& heading, const std::string& language) {
-  const std::string guide = read_bytes(STEPOP_SOURCE_DIR "/iterators/README.md");
+/// The blocks of code of a section of a page, a line each, without indentation.
+std::vector<std::string> code_of(const std::string& page, const std::string& heading,
+                                 const std::string& language) {
+  const std::string guide = read_bytes(STEPOP_SOURCE_DIR "/iterators/" + page);
   const size_t begin = guide.find("\n" + heading + "\n");
   REQUIRE(begin != std::string::npos);
   std::stringstream section(guide.substr(begin, guide.find("\n## ", begin + 1) - begin));
@@ -54,15 +55,16 @@ void check_run(const std::vector<std::string>& code, const std::vector<std::stri
 }
 
 TEST_CASE("the guide's lines are those that are run here and by the test of the wheel") {
-  std::vector<std::string> data = code_of("## Data", "cpp");
+  std::vector<std::string> data = code_of("README.md", "## Data", "cpp");
   const auto files = std::find_if(data.begin(), data.end(), [](const std::string& line) {
     return line.starts_with("std::ifstream");
   });
   data.erase(data.begin(), files);  // the first block is of another example
   check_run(data, lines_of_file("words.cpp"));
-  check_run(code_of("### Numbers of an update", "cpp"), lines_of_file("words.cpp"));
-  check_run(code_of("## A trained network in your own program", "cpp"), lines_of_file("apply.cpp"));
-  check_run(code_of("## A trained network in your own program", "cmake"),
+  check_run(code_of("README.md", "### Numbers of an update", "cpp"), lines_of_file("words.cpp"));
+  check_run(code_of("IN_DEPTH.md", "## A trained network in your own program", "cpp"),
+            lines_of_file("apply.cpp"));
+  check_run(code_of("IN_DEPTH.md", "## A trained network in your own program", "cmake"),
             lines_of_file("CMakeLists.txt"));
 }
 

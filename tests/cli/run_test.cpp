@@ -26,6 +26,22 @@ TEST_CASE("the digits reach 97 %") {
   CHECK(last["validation/eval_op/loss"] < 0.15);
 }
 
+TEST_CASE("the digits with all the extras reach 97 %, and each extra says its part") {
+  const ScratchFolder folder;
+  const std::string configs = STEPOP_SOURCE_DIR "/configs/";
+  const std::string out = run_well(folder, "stepop -n x -b " + configs + "digits.yaml " + configs +
+                                               "digits_extras.yaml -t")
+                              .out;
+  CAPTURE(out);
+  for (const char* part :
+       {" top2 ", " f1 ", "validation/eval_op/f1: 0 ", "gradients of optimizer: "}) {
+    CHECK(out.find(part) != std::string::npos);
+  }
+  const size_t last = out.rfind("accuracy: accuracy ");
+  REQUIRE(last != std::string::npos);
+  CHECK(std::stod(out.substr(last + 19)) > 0.97);
+}
+
 TEST_CASE("a line of the metrics is JSON with its place and full names") {
   for (const auto& line : whole_run().metrics) {
     for (const char* key : {"step", "epoch", "samples", "time"}) CHECK(line[key].is_number());

@@ -1,4 +1,4 @@
-// A trained network in a program of your own: iterators/README.md.
+// A trained network in a program of your own: iterators/IN_DEPTH.md.
 #include <stepop/load_network.h>
 #include "words.cpp"
 

@@ -1,5 +1,5 @@
 // Mistakes of an iterator, each with what a run is refused with before it has a folder, or what it
-// tells in its first steps; iterators/README.md lists them.
+// tells in its first steps; iterators/MISTAKES.md lists them.
 #include "runtime/train/loop/checks/parameter_ownership.h"
 
 #include <ATen/ops/cross_entropy_loss.h>
@@ -358,7 +358,7 @@ TEST_CASE("an update that is never made is told after the first 100 steps, or at
 }
 
 TEST_CASE("the guide has the messages as they are") {
-  const std::string guide = read_bytes(STEPOP_SOURCE_DIR "/iterators/README.md");
+  const std::string guide = read_bytes(STEPOP_SOURCE_DIR "/iterators/MISTAKES.md");
   const auto first_line = [](const std::string& text) { return text.substr(0, text.find('\n')); };
   Session own(test_config(config("own")), true, false, true);
   for (const std::string& text : {refused("forgotten"), refused("half"), refused("moved"),
