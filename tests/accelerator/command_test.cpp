@@ -1,5 +1,5 @@
-// The program itself on the device: the configs of the tree, a kill, a resume, an evaluation,
-// memory that runs out.
+// The program itself on the device: the configs of the tree, a kill, a resume, two processes, an
+// evaluation, memory that runs out.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -19,22 +19,23 @@ const std::string kWithDevice =
                 "/tests/libstepop_accelerator.so '" STEPOP_BINARY_DIR "/stepop' \"$@\"; }}\n",
                 kSharesRandom);
 
-/// The last checkpoint without the generator of the device, which a training on the CPU lacks.
+/// The last checkpoint without the generators of devices, which a training on the CPU lacks.
 State last_checkpoint(const ScratchFolder& folder, const std::string& logs) {
   const std::string checkpoints = folder.path(only_run(folder, logs)) + "/train/checkpoints";
   State state =
       load_checkpoint(checkpoints + "/" + checkpoint_name(checkpoint_steps(checkpoints).back()))
           .tensors;
-  state.erase("random.cuda");
+  std::erase_if(state, [](const auto& entry) { return entry.first.ends_with("random.cuda"); });
   return state;
 }
 
 /// Four steps of a config of the tree, in the folder of its own of that device.
-void train(const ScratchFolder& folder, const std::string& configs, const std::string& device) {
+void train(const ScratchFolder& folder, const std::string& configs, const std::string& device,
+           const std::string& more = "") {
   const auto result = run_in(
       folder, kWithDevice + fmt::format("cd " STEPOP_SOURCE_DIR "/configs; stepop -n a -b {} -t -d "
-                                        "--debug/max_steps 4 --device {} --logs '{}/{}'",
-                                        configs, device, folder.path(), device));
+                                        "--debug/max_steps 4 --device {} --logs '{}/{}' {}",
+                                        configs, device, folder.path(), device, more));
   CAPTURE(result.err);
   REQUIRE(result.exit_code == 0);
 }
@@ -89,6 +90,41 @@ TEST_CASE("a killed training resumes to the bits of one that was never killed") 
   CAPTURE(killed.err);
   REQUIRE(killed.exit_code == 0);
   CHECK(differences(last_checkpoint(folder, "whole"), last_checkpoint(folder, "logs")) == "");
+}
+
+TEST_CASE("two processes on devices have the bits of two on CPUs, also after a kill") {
+  const ScratchFolder folder;
+  // Each keeps half of the optimizer's state; sums of metrics travel as well.
+  folder.write("more.yaml",
+               "distributed: {shard_optimizer: true}\nmetrics: {f1: F1}\nema: {decay: 0.9}\n");
+  const std::string train = std::string("stepop -n a -b '") + kConfig +
+                            "' more.yaml -t --num_epochs 3 --ckpt_freq 10 --processes 2 --device ";
+  for (const char* device : {"cpu", kName}) {
+    const auto result = run_in(folder, kWithDevice + train + device + " --logs " + device);
+    CAPTURE(result.err);
+    REQUIRE(result.exit_code == 0);
+  }
+  CHECK(differences(last_checkpoint(folder, kName), last_checkpoint(folder, "cpu")) == "");
+  const auto killed = run_in(
+      folder, kWithDevice + kUntil + train + kName +
+                  " --logs killed >/dev/null 2>&1 & "
+                  "until_ok 'ls killed/*/train/checkpoints/model-30.safetensors'; pkill -9 -P $!; "
+                  "wait $! 2>/dev/null; stepop -p killed/* -t");
+  CAPTURE(killed.err);
+  REQUIRE(killed.exit_code == 0);
+  CHECK(differences(last_checkpoint(folder, "killed"), last_checkpoint(folder, kName)) == "");
+}
+
+TEST_CASE("batches are normalized over two devices as over two CPUs, in a second run as well") {
+  for (const char* more : {"", " --checkpoint_modules ."}) {
+    const ScratchFolder folder;
+    for (const char* device : {"cpu", kName}) {
+      train(folder, "extensible/toy_srgan.yaml", device,
+            std::string("--processes 2 --distributed/sync_batch_norm true") + more);
+    }
+    CHECK(differences(last_checkpoint(folder, "hpu/debug_runs"),
+                      last_checkpoint(folder, "cpu/debug_runs")) == "");
+  }
 }
 
 TEST_CASE("--check and a profile run on the device, and an evaluation has the CPU's numbers") {

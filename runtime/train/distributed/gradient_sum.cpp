@@ -103,6 +103,7 @@ GradientSum::~GradientSum() {
 bool GradientSum::overlaps() const {
   int64_t bytes = 0;
   for (const auto& parameter : parameters_) {
+    if (!parameter.is_cpu()) return false;  // c10d's Reducer hands Gloo tensors of the device
     if (parameter.requires_grad()) bytes += static_cast<int64_t>(parameter.nbytes());
   }
   return bytes > kFirstBytes;

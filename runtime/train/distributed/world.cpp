@@ -1,6 +1,8 @@
 #include "runtime/train/distributed/world.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
@@ -63,26 +65,46 @@ void World::set_step(int64_t step) {
   if (link_) link_->set_step(step);
 }
 
+namespace {
+
+/// Gloo's messages lie in the host's memory: a tensor of a device goes there and comes back.
+/// `is_read`: what it holds is part of the message.
+void through_host(const at::Tensor& tensor, bool is_read,
+                  const std::function<void(std::vector<at::Tensor>&)>& exchange) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> tensors{tensor.is_cpu() ? tensor
+                                  : is_read
+                                      ? tensor.cpu()
+                                      : at::empty_like(tensor, tensor.options().device(at::kCPU))};
+  exchange(tensors);
+  if (!tensor.is_cpu()) tensor.detach().copy_(tensors[0]);
+}
+
+}  // namespace
+
 void World::sum(const at::Tensor& tensor) {
   if (!link_) return;
-  std::vector<at::Tensor> tensors{tensor};
-  link_->wait(link_->group()->allreduce(tensors));
+  through_host(tensor, /*is_read=*/true, [this](std::vector<at::Tensor>& tensors) {
+    link_->wait(link_->group()->allreduce(tensors));
+  });
 }
 
 void World::max(const at::Tensor& tensor) {
   if (!link_) return;
-  std::vector<at::Tensor> tensors{tensor};
-  c10d::AllreduceOptions options;
-  options.reduceOp = c10d::ReduceOp::MAX;
-  link_->wait(link_->group()->allreduce(tensors, options));
+  through_host(tensor, /*is_read=*/true, [this](std::vector<at::Tensor>& tensors) {
+    c10d::AllreduceOptions options;
+    options.reduceOp = c10d::ReduceOp::MAX;
+    link_->wait(link_->group()->allreduce(tensors, options));
+  });
 }
 
 void World::broadcast(const at::Tensor& tensor, int from) {
   if (!link_ || tensor.numel() == 0) return;
-  std::vector<at::Tensor> tensors{tensor};
-  c10d::BroadcastOptions options;
-  options.rootRank = from;
-  link_->wait(link_->group()->broadcast(tensors, options));
+  through_host(tensor, /*is_read=*/rank() == from, [&](std::vector<at::Tensor>& tensors) {
+    c10d::BroadcastOptions options;
+    options.rootRank = from;
+    link_->wait(link_->group()->broadcast(tensors, options));
+  });
 }
 
 std::vector<double> World::max(const std::vector<double>& numbers) {

@@ -96,12 +96,6 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
       train_(train),
       debug_(debug) {
   const c10::Device device = read_device(config_, world_.place().local_rank);
-  if (!device.is_cpu() && !world_.is_alone()) {
-    throw config_.error("device",
-                        fmt::format("{}: several processes train on CPUs; NCCL, which GPUs "
-                                    "need, is not built in. device: cpu, or one process",
-                                    device.str()));
-  }
   apply_backend_settings(config_, world_.place().local_size);
   const int threads = at::get_num_threads();
   if (threads > 1 && own_thread_wait() == "auto") spin_watch_.emplace(threads);

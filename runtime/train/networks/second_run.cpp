@@ -18,6 +18,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/train/networks/generators.h"
+#include "runtime/train/networks/sync_batch_norm.h"
 
 namespace stepop {
 namespace {
@@ -60,7 +61,8 @@ class AutocastTypes {
 };
 
 /// The state on this thread that a module's result depends on, besides its inputs and weights:
-/// which ops are recorded and cast, and the next random numbers.
+/// which ops are recorded and cast, whose batches are normalized together, and the next random
+/// numbers.
 class Surroundings {
  public:
   explicit Surroundings(const c10::Device& device)
@@ -75,9 +77,11 @@ class Surroundings {
   }
   const at::ThreadLocalState& thread() const { return thread_; }
   const c10::Device& device() const { return device_; }
+  SyncBatchNorm* sync_batch_norm() const { return sync_batch_norm_; }
 
  private:
   c10::Device device_;
+  SyncBatchNorm* sync_batch_norm_ = SyncBatchNorm::of_thread();
   at::ThreadLocalState thread_;
   AutocastTypes types_;
   at::Tensor cpu_state_;
@@ -213,7 +217,9 @@ void use_engine_with_hooks() {
 class SurroundingsGuard {
  public:
   explicit SurroundingsGuard(const Surroundings& surroundings)
-      : before_(surroundings.device()), thread_(surroundings.thread()) {
+      : before_(surroundings.device()),
+        thread_(surroundings.thread()),
+        sync_(surroundings.sync_batch_norm()) {
     surroundings.set();
   }
   ~SurroundingsGuard() { before_.set(); }
@@ -223,6 +229,7 @@ class SurroundingsGuard {
  private:
   Surroundings before_;
   at::ThreadLocalStateGuard thread_;
+  SyncBatchNorm::Scope sync_;
 };
 
 /// Keeps the running statistics of a module, which its second run must not change again.

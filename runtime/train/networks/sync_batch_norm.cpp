@@ -1,5 +1,6 @@
 #include "runtime/train/networks/sync_batch_norm.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_batch_norm_impl_index.h>
 #include <ATen/ops/cat.h>
@@ -41,9 +42,9 @@ at::Tensor by_channel(const at::Tensor& values, const at::Tensor& input) {
 }
 
 /// Sums over the processes, in float64.
-at::Tensor summed(const at::Tensor& sums) {
+at::Tensor summed(World& world, const at::Tensor& sums) {
   const at::Tensor all = sums.to(at::kCPU, at::kDouble).contiguous();
-  current->world().sum(all);
+  world.sum(all);
   return all.to(sums.device());
 }
 
@@ -69,7 +70,7 @@ class Normalize : public torch::autograd::Function<Normalize> {
     at::Tensor sums = at::cat({exact.sum(dimensions), exact.square().sum(dimensions),
                                at::full({1}, own, exact.options())});
     if (!counts) sums.zero_();
-    const at::Tensor all = summed(sums);
+    const at::Tensor all = summed(current->world(), sums);
     const double count = all[2 * channels].item<double>();
     const at::Tensor mean = all.narrow(0, 0, channels) / count;
     const at::Tensor variance =
@@ -85,6 +86,8 @@ class Normalize : public torch::autograd::Function<Normalize> {
     if (bias.defined()) output = output + by_channel(bias, input);
     context->save_for_backward({input, weight, mean, scale});
     context->saved_data["count"] = count;
+    // The backward pass of a device runs in another thread, where nothing is current.
+    context->saved_data["world"] = reinterpret_cast<int64_t>(&current->world());
     return output;
   }
 
@@ -94,6 +97,7 @@ class Normalize : public torch::autograd::Function<Normalize> {
     const at::Tensor& input = saved[0];
     const at::Tensor& weight = saved[1];
     const double count = context->saved_data["count"].toDouble();
+    World& world = *reinterpret_cast<World*>(context->saved_data["world"].toInt());
     const auto dimensions = dimensions_to_sum(input);
     const at::Tensor& gradient = gradients[0];
     const at::Tensor normalized =
@@ -101,7 +105,7 @@ class Normalize : public torch::autograd::Function<Normalize> {
     const at::Tensor of_bias = gradient.to(at::kDouble).sum(dimensions);
     const at::Tensor of_weight = (gradient * normalized).to(at::kDouble).sum(dimensions);
     const int64_t channels = input.size(1);
-    const at::Tensor all = summed(at::cat({of_bias, of_weight})) / count;
+    const at::Tensor all = summed(world, at::cat({of_bias, of_weight})) / count;
     at::Tensor of_input = gradient - by_channel(all.narrow(0, 0, channels), input) -
                           normalized * by_channel(all.narrow(0, channels, channels), input);
     of_input = of_input * by_channel(saved[3], input);
@@ -146,7 +150,13 @@ at::Tensor instance_norm(const at::Tensor& input, const std::optional<at::Tensor
 void replace_operations() {
   static const std::vector<std::unique_ptr<torch::Library>> libraries = [] {
     std::vector<std::unique_ptr<torch::Library>> made;
-    for (const auto key : {c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradCUDA}) {
+    std::vector<c10::DispatchKey> keys{c10::DispatchKey::AutogradCPU};
+    if (const auto device = at::getAccelerator(/*checked=*/false)) {
+      keys.push_back(c10::toRuntimePerBackendFunctionalityKey(
+          c10::DispatchKey::AutogradFunctionality,
+          c10::toBackendComponent(at::TensorOptions(*device).computeDispatchKey())));
+    }
+    for (const auto key : keys) {
       made.push_back(
           std::make_unique<torch::Library>(torch::Library::IMPL, "aten", key, __FILE__, __LINE__));
       made.back()->impl("batch_norm", TORCH_FN(batch_norm));
@@ -161,6 +171,8 @@ void replace_operations() {
 SyncBatchNorm::SyncBatchNorm(World& world, const StepClock& clock) : world_(world), clock_(clock) {
   if (!world.is_alone()) replace_operations();
 }
+
+SyncBatchNorm* SyncBatchNorm::of_thread() { return current; }
 
 SyncBatchNorm::Scope::Scope(SyncBatchNorm* sync) : before_(std::exchange(current, sync)) {}
 

@@ -20,7 +20,7 @@ class SyncBatchNorm {
   SyncBatchNorm& operator=(const SyncBatchNorm&) = delete;
 
   /// What this thread computes during its lifetime is synchronised by `sync`, and by nothing when
-  /// that is null. Several processes train on CPUs, where a backward pass has its caller's thread.
+  /// that is null. The backward pass of what it computed is synchronised in any thread.
   class Scope {
    public:
     explicit Scope(SyncBatchNorm* sync);
@@ -31,6 +31,9 @@ class SyncBatchNorm {
    private:
     SyncBatchNorm* before_;
   };
+
+  /// Of the innermost scope of this thread; null without one.
+  static SyncBatchNorm* of_thread();
 
   World& world() { return world_; }
   /// Whether this process has an example of the batch.

@@ -53,14 +53,17 @@ void set_gpu_arithmetic(const Config& config) {
 }
 
 /// Another accelerator that this LibTorch knows, `xpu` or `mps:0`; nothing for any other name.
-std::optional<c10::Device> read_accelerator(const std::string& name) {
+std::optional<c10::Device> read_accelerator(const std::string& name, int local_rank) {
   const auto type = at::getAccelerator(/*checked=*/false);
   if (!type || *type == c10::kCUDA) return std::nullopt;
   const std::string known = c10::DeviceTypeName(*type, /*lower_case=*/true);
   if (!name.starts_with(known)) return std::nullopt;
   const std::string rest = name.substr(known.size());
-  const int64_t index = rest.empty() ? 0 : rest.starts_with(':') ? list_index(rest.substr(1)) : -1;
-  if (index < 0 || index >= at::accelerator::deviceCount()) return std::nullopt;
+  const int64_t count = at::accelerator::deviceCount();
+  const int64_t index = rest.empty()            ? local_rank % std::max<int64_t>(count, 1)
+                        : rest.starts_with(':') ? list_index(rest.substr(1))
+                                                : -1;
+  if (index < 0 || index >= count) return std::nullopt;
   return c10::Device(*type, static_cast<c10::DeviceIndex>(index));
 }
 
@@ -68,12 +71,12 @@ std::optional<c10::Device> read_accelerator(const std::string& name) {
 
 c10::Device read_device(const Config& config, int local_rank) {
   const std::string name = config.get("device", "auto");
-  if (const auto other = read_accelerator(name)) return *other;
+  if (const auto other = read_accelerator(name, local_rank)) return *other;
   const int gpus = at::hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
   if (name == "cpu" || (name == "auto" && gpus == 0)) return c10::kCPU;
-  if (name == "auto") return {c10::kCUDA, static_cast<c10::DeviceIndex>(local_rank % gpus)};
   const std::string number = name.starts_with("cuda:") ? name.substr(5) : "";
-  const int64_t index = name == "cuda" ? 0 : list_index(number);
+  const int64_t index =
+      name == "auto" || name == "cuda" ? local_rank % std::max(gpus, 1) : list_index(number);
   if (index < 0) {
     throw config.error("device", fmt::format("expected auto, cpu, cuda or cuda:<number>, found "
                                              "\"{}\"{}",

@@ -9,8 +9,9 @@
 namespace stepop {
 
 /// Reads `device: auto | cpu | cuda | cuda:1`, or the name of another accelerator that this
-/// LibTorch knows, such as `xpu`. `auto` is the first GPU of CUDA, if there is one; with several
-/// processes on a machine, each process gets the GPU with its local number. Throws UsageError for a
+/// LibTorch knows, such as `xpu`. `auto` is a GPU of CUDA, if there is one. Without a number it is
+/// the first one; of several processes on a machine, each gets the one with its local number, in
+/// turn where there are fewer. Throws UsageError for a
 /// device that does not exist.
 c10::Device read_device(const Config& config, int local_rank = 0);
 
