@@ -204,5 +204,6 @@ STEPOP_REGISTER_INTEGRATION(
     {"Numbers, pictures, sounds, texts and the config for TensorBoard, in the "
      "run's train/tensorboard/.",
      {{"active", "false", "whether event files are written"},
-      {"handlers", "null", "what of the logs, such as [scalars, images]; null: all"},
+      {"handlers", "null",
+       "list of scalars, images (with curves), audio, texts, histograms; null: all"},
       {"graph", "true", "with what the networks compute"}}});

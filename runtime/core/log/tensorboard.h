@@ -21,9 +21,10 @@ uint32_t crc32c(std::string_view bytes);
 std::string tf_record(std::string_view data);
 
 /// The integration `tensorboard`: an event file for each start of a training, in
-/// `train/tensorboard/`; runtime/core/log/README.md describes the content. Append-only; each event
-/// is one write, so a killed run loses at most the last event. Each function throws the same errors
-/// as AppendFile when it cannot write.
+/// `train/tensorboard/`: the config and the graph, then each log. A `session_log` with the status
+/// START makes TensorBoard drop later steps of earlier files. Append-only; each event is one write,
+/// so a killed run loses at most the last event. Each function throws the same errors as AppendFile
+/// when it cannot write.
 class TensorBoard : public Sink {
  public:
   TensorBoard() = default;

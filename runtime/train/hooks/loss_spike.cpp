@@ -197,7 +197,9 @@ STEPOP_REGISTER_HOOK(
                   "another update, such as generator_optimizer, or a number that a train op "
                   "returns: loss, or train_op/loss"},
                  {"window", "200", "so many steps before are compared with"},
-                 {"deviations", "8", "of the median, from which on it is a spike"},
+                 {"deviations", "8",
+                  "so far above their median a loss is a spike, in median absolute deviations "
+                  "times 1.4826 (standard deviations, where losses are normal)"},
                  {"then", "warn",
                   "warn, checkpoint (and warn), rewind (to the last checkpoint, and leave out the "
                   "batches since) or stop"},

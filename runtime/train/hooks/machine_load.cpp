@@ -123,8 +123,10 @@ class MachineLoad : public Hook {
 };
 
 STEPOP_REGISTER_HOOK(
-    MachineLoad,
-    {"Logs how busy the machine is: processors, memory, temperature, and GPUs by nvidia-smi.", {}});
+    MachineLoad, {"Logs how busy the machine is: load_percent (processes that want to run, of the "
+                  "last minute, per processor), memory_percent, celsius (the hottest sensor), and "
+                  "by nvidia-smi gpu0_percent, gpu0_memory_mib, gpu0_celsius, gpu0_watt.",
+                  {}});
 
 }  // namespace
 }  // namespace stepop

@@ -86,7 +86,8 @@ class Ramp : public Schedule {
 };
 
 STEPOP_REGISTER_SCHEDULE(chain, Chain,
-                         {"Schedules one after another, each with its own count of steps.",
+                         {"Schedules one after another, each with its own count of steps, as "
+                          "torch.optim's SequentialLR.",
                           {{"parts", "",
                             "list of {schedule: ..., steps: N}; the last has no steps"}}});
 

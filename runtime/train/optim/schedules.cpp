@@ -293,15 +293,16 @@ STEPOP_REGISTER_SCHEDULE(polynomial, Polynomial,
                            {"steps", "", "length of the fall: 5000, 20e, 95% or end"},
                            kWarmup}});
 
-STEPOP_REGISTER_SCHEDULE(
-    one_cycle, OneCycle,
-    {"A rise and a longer fall (Smith and Topin 2018), as torch.optim's OneCycleLR.",
-     {{"max", "", "the highest number"},
-      {"steps", "", "length of both: 5000, 20e or end; constant after them"},
-      {"pct_start", "0.3", "the part of the steps in which it rises"},
-      {"div_factor", "25", "the first number is max / div_factor"},
-      {"final_div_factor", "1e4", "the last number is the first / final_div_factor"},
-      {"anneal", "cos", "the form of both: cos or linear"}}});
+STEPOP_REGISTER_SCHEDULE(one_cycle, OneCycle,
+                         {"A rise and a longer fall (Smith and Topin 2018), as torch.optim's "
+                          "OneCycleLR; the momentum stays.",
+                          {{"max", "", "the highest number"},
+                           {"steps", "", "length of both: 5000, 20e or end; constant after them"},
+                           {"pct_start", "0.3", "the part of the steps in which it rises"},
+                           {"div_factor", "25", "the first number is max / div_factor"},
+                           {"final_div_factor", "1e4",
+                            "the last number is the first / final_div_factor"},
+                           {"anneal", "cos", "the form of both: cos or linear"}}});
 
 STEPOP_REGISTER_SCHEDULE(
     inverse_sqrt, InverseSqrt,
@@ -319,7 +320,9 @@ STEPOP_REGISTER_SCHEDULE(
       {"inv_gamma", "1", "how many steps count as one"},
       {"update_after_step", "100", "up to this step the averages are the weights"},
       {"update_every", "1", "in other steps than its multiples the averages stay as they are"},
-      {"copies_first", "false", "the first update after `update_after_step` copies the weights"}}});
+      {"copies_first", "false",
+       "the first update after `update_after_step` copies the weights, as in ema_pytorch up to "
+       "0.6.3"}}});
 
 }  // namespace
 }  // namespace stepop

@@ -12,7 +12,7 @@
 namespace stepop {
 
 /// The record of one start of a run besides its config, `configs/<mode>_<time>.json`: everything
-/// needed to repeat the start. README.md shows a file.
+/// needed to repeat the start.
 struct StartRecord {
   /// `new`, `weights` (-r), `resume`, `change` (of the config in mid-run) or `evaluation`.
   std::string kind = {};
