@@ -8,11 +8,11 @@ sources = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
-deps: deps-build deps-test deps-docs deps-develop  ## install what is missing for everything below
+deps: deps-build deps-test deps-develop  ## install what is missing for everything below
 deps-build:
 	@cmake/install_deps.sh build
 deps-test: deps-build
-	@cmake/install_deps.sh test
+	@cmake/install_deps.sh test docs
 deps-docs: deps-build
 	@cmake/install_deps.sh docs
 deps-develop: deps-test
@@ -51,7 +51,7 @@ docs: deps-docs build  ## build/site/index.html: these pages with a search, and 
 	@.venv/bin/python3 -B cmake/site/build_site.py . build/stepop build/site
 
 # Three tests at once, on two cores: some wait for time limits.
-test: deps-test deps-docs build  ## build and run all tests
+test: deps-test build  ## build and run all tests
 	@cmake/compile.sh all stepop_tests stepop_tests
 	@echo "stepop: running the tests"
 	ctest --test-dir build --output-on-failure -j3

@@ -14,7 +14,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import yaml
 from check_site import problems_of
 from headers import write_headers
 from mkdocs.commands.build import build
@@ -36,9 +35,10 @@ class Pages:
     def __init__(self, tree, folder):
         self.tree, self.folder = tree, folder
         self.shown = set()
-        listed = ["git", "-C", tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        files = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split("\0")
-        self.files = sorted({file for file in files if (tree / file).is_file()})
+        listed = subprocess.run(["git", "-C", tree, "ls-files", "-z"], capture_output=True, text=True)
+        if listed.returncode:
+            sys.exit(f"make docs: the pages are the files that git tracks: {listed.stderr.strip()}")
+        self.files = sorted(file for file in listed.stdout.split("\0") if (tree / file).is_file())
 
     def write(self, name, text, base=None):
         """Writes page `name`. Its links are from the folder `base`, by default from its own."""
@@ -46,7 +46,9 @@ class Pages:
         base = own if base is None else base
 
         def changed(match):
-            if match["code"]:  # GitHub reads \\| in a table's code as |, Python-Markdown as it stands
+            if match["fence"]:  # ```python look.py
+                return re.sub(r"\A( *[`~]{3,}\w+) ([\w./-]+)$", r'\1 title="\2"', match[0], flags=re.M)
+            if match["code"]:  # GitHub reads \| in a table's code as |, Python-Markdown as it stands
                 in_table = text.startswith("|", text.rfind("\n", 0, match.start()) + 1)
                 return match[0].replace(r"\|", "|") if in_table else match[0]
             target, hash, anchor = (match["target"] or "").partition("#")

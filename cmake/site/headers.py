@@ -51,132 +51,86 @@ PREDEFINED = "requires(x)="
 """
 
 
-def about(element):
-    """The comment of a declaration in its header, which is Markdown; Doxygen's reading of it loses some."""
-    place = element.find("location")
-    lines = _lines(place.get("file"))
-    at = int(place.get("line")) - 1
-    inside = re.search(r"///< ?(.*)", lines[at])
-    if inside:
-        found = [inside[1]]
-        while lines[at + 1].strip().startswith("///<"):
-            at += 1
-            found.append(lines[at].strip()[4:].strip())
-    else:
-        while _continues(lines[at - 1].strip()):  # a declaration of several lines
-            at -= 1
-        begin = at
-        while lines[begin - 1].strip().startswith("///") and "///<" not in lines[begin - 1]:
-            begin -= 1
-        found = [line.strip()[3:].removeprefix(" ") for line in lines[begin:at]]
-    text = re.sub(r"(`[^`]+`)|[<\[]", lambda m: m[1] or {"<": "&lt;", "[": r"\["}[m[0]], "\n".join(found))
-    # Lines further in are code.
-    return re.sub(r"\n\n((?: {2,}.*(?:\n|$))+)", lambda m: f"\n\n```cpp\n{textwrap.dedent(m[1]).strip()}\n```\n", text)
-
-
-def _continues(line):
-    return bool(line) and not line.startswith(("//", "#")) and not line.endswith((";", "}", "{", ":", ",", "\\"))
-
-
 @functools.lru_cache(maxsize=None)
 def _lines(path):
     return Path(path).read_text().split("\n")
 
 
-def flat(element):
-    return "" if element is None else "".join(element.itertext())
+class Declaration:
+    """A class, member, function or macro: Doxygen says where it is, its text and comment are the header's."""
+
+    def __init__(self, element):
+        place = element.find("location")
+        self.kind, self.path, self.line = element.get("kind"), place.get("file"), int(place.get("line"))
+        self.name = (element.findtext("name") or element.findtext("compoundname")).removeprefix("stepop::")
+        lines, self.begin = _lines(self.path), self.line - 1
+        # It may begin on a line before its name.
+        while re.search(r"[^;{}:,\\\s]$", lines[self.begin - 1].partition("//")[0]) and lines[self.begin - 1][0] != "#":
+            self.begin -= 1
+
+    def text(self):
+        text = textwrap.dedent("\n".join(re.sub(r" *//.*", "", line) for line in _lines(self.path)[self.begin :]))
+        if self.kind == "define":
+            return re.match(r"#define (\w+(\([^)]*\))?)", text)[1]
+        depth, has_arguments = 0, False
+        for i, letter in enumerate(text):
+            depth += {"(": 1, ")": -1}.get(letter, 0)
+            has_arguments = has_arguments or letter == ")" and self.kind == "function"
+            ends = has_arguments and (letter == "{" or re.match(r":(?!:)", text[i:]) and text[i - 1] != ":")
+            if depth == 0 and (letter == ";" or ends or letter == "{" and self.kind in ("class", "struct")):
+                return text[:i].strip() + ("" if self.kind in ("class", "struct") else ";")
+
+    def about(self):
+        """The comment, which is Markdown; Doxygen's reading of it loses some."""
+        lines, at = _lines(self.path), self.line - 1
+        inside = re.search(r"///< ?(.*)", lines[at])
+        found = [inside[1]] if inside else []
+        while inside and lines[at + 1].strip().startswith("///<"):
+            at += 1
+            found.append(lines[at].strip()[4:].strip())
+        above = self.begin
+        while not inside and lines[above - 1].strip().startswith("///"):
+            above -= 1
+            found.insert(0, lines[above].strip()[3:].removeprefix(" "))
+        text = re.sub(r"(`[^`]+`)|[<\[]", lambda m: m[1] or {"<": "&lt;", "[": r"\["}[m[0]], "\n".join(found))
+        # Lines further in are code.
+        return re.sub(r"\n\n((?: {2,}.*(?:\n|$))+)", lambda m: f"\n\n```cpp\n{textwrap.dedent(m[1]).strip()}\n```\n", text)
 
 
-def tidy(text):
-    """Doxygen's spelling as clang-format has it."""
-    text = text.replace("stepop::", "")
-    text = re.sub(r" ([&*]+) ?", r"\1 ", text.replace("< ", "<").replace(" >", ">"))
-    text = re.sub(r" (?=[),>])", "", text)
-    return re.sub(r" ?(?<![=!<>])=(?!=) ?", " = ", text)
-
-
-def template_of(element):
-    found = element.find("templateparamlist")
-    if found is None:
-        return ""
-    each = [" ".join(filter(None, (flat(p.find("type")), flat(p.find("declname"))))) for p in found]
-    return f"template <{', '.join(each)}>\n"
-
-
-def signature(member):
-    """The declaration of a member, as in its header."""
-    kind, name = member.get("kind"), member.find("name").text
-    if kind == "define":
-        names = [flat(p) for p in member.findall("param/defname")]
-        return f"{name}({', '.join(names)})"
-    if kind == "enum":
-        values = [flat(v.find("name")) + " " + flat(v.find("initializer")) for v in member.findall("enumvalue")]
-        return f"enum class {name} {{ {', '.join(value.strip() for value in values)} }};"
-    if kind == "typedef":
-        return f"{template_of(member)}using {name} = {tidy(flat(member.find('type')))};"
-    prefix = "".join(word + " " for word, key, value in (
-        ("static", "static", "yes"), ("explicit", "explicit", "yes"), ("virtual", "virt", "virtual"),
-        ("virtual", "virt", "pure-virtual")) if member.get(key) == value)
-    start = template_of(member) + prefix + " ".join(filter(None, (flat(member.find("type")), name)))
-    end = flat(member.find("argsstring"))
-    if kind == "variable":
-        end += " " + flat(member.find("initializer")) if member.find("initializer") is not None else ""
-    whole = tidy(start + end).strip() + ";"
-    if len(whole) > 96:  # a line for each argument
-        open, close = whole.find("("), whole.rfind(")")
-        arguments = re.split(r", (?![^<(]*[>)](?!$))", whole[open + 1 : close])
-        whole = whole[: open + 1] + ",".join("\n    " + argument for argument in arguments) + whole[close:]
-    return whole
-
-
-class Header:
-    """What a header declares, in its order."""
-
-    def __init__(self, path, compounds):
-        self.path = path
-        of_file = [c for c in compounds if c.find("location") is not None and c.find("location").get("file") == path]
-        self.classes = [c for c in of_file if c.get("kind") in ("class", "struct")
-                        and "detail" not in flat(c.find("compoundname")) and c.get("prot") != "private"]
-        self.free = [m for c in compounds if c.get("kind") in ("namespace", "file")
-                     and "detail" not in flat(c.find("compoundname")) for m in c.iter("memberdef")
-                     if m.find("location").get("file") == path and not flat(m.find("name")).endswith("_")]
-        self.free = list({m.get("id"): m for m in self.free}.values())
-
-
-def line_of(element):
-    return int(element.find("location").get("line"))
-
-
-def blocks_of(members):
-    """Members in their order; one without a description belongs to those right above it, as in the header."""
+def members_text(elements, level):
+    """Members in their order; one without a comment belongs to those right above it, as in the header."""
     blocks, last = [], None
-    for member in sorted(members, key=line_of):
-        text = about(member)
-        between = last and _lines(member.find("location").get("file"))[line_of(last) : line_of(member)]
-        is_next = last is not None and not any(line.strip() in ("", "protected:", "public:") for line in between)
-        if text or not blocks or (blocks[-1][1] and not is_next):
-            blocks.append([[], text])
+    for member in sorted(map(Declaration, elements), key=lambda member: member.line):
+        about = member.about()
+        between = last and _lines(member.path)[last.line : member.line]
+        is_next = last and not any(line.strip() in ("", "protected:", "public:") for line in between)
+        if about or not blocks or (blocks[-1][1] and not is_next):
+            blocks.append([[], about])
         blocks[-1][0].append(member)
         last = member
-    return blocks
-
-
-def members_text(members, level):
     text = ""
-    for group, description in blocks_of(members):
-        name = flat(group[0].find("name"))
-        text += f"{level} {plain(name)}\n\n" if description else ""
-        text += "```cpp\n" + "\n".join(map(signature, group)) + f"\n```\n\n{description}\n\n"
+    for members, about in blocks:
+        text += f"{level} {plain(members[0].name)}\n\n" if about else ""
+        text += "```cpp\n" + "\n".join(member.text() for member in members) + f"\n```\n\n{about}\n\n"
     return text
 
 
 def class_text(element):
-    name = flat(element.find("compoundname")).removeprefix("stepop::")
-    bases = ", ".join(flat(base) for base in element.findall("basecompoundref"))
-    head = f"{template_of(element)}{element.get('kind')} {name}{' : public ' + bases if bases else ''}"
+    declared = Declaration(element)
     members = [m for m in element.iter("memberdef") if m.get("prot") != "private" and m.get("kind") != "friend"
-               and not flat(m.find("name")).startswith("~") and "=delete" not in flat(m.find("argsstring"))]
-    return (f"## {plain(name)}\n\n```cpp\n{tidy(head)}\n```\n\n{about(element)}\n\n" + members_text(members, "###"))
+               and not m.findtext("name").startswith("~") and "=delete" not in (m.findtext("argsstring") or "")]
+    return (f"## {plain(declared.name)}\n\n```cpp\n{declared.text()}\n```\n\n{declared.about()}\n\n"
+            + members_text(members, "###"))
+
+
+def header_text(path, compounds):
+    """What a header declares: its classes, then the rest."""
+    public = [c for c in compounds if "detail" not in c.findtext("compoundname") and c.get("prot") != "private"]
+    classes = [c for c in public if c.get("kind") in ("class", "struct") and c.find("location").get("file") == path]
+    free = {m.get("id"): m for c in public if c.get("kind") in ("namespace", "file") for m in c.iter("memberdef")
+            if m.find("location").get("file") == path and not m.findtext("name").endswith("_")}
+    classes.sort(key=lambda element: int(element.find("location").get("line")))
+    return "".join(map(class_text, classes)) + members_text(free.values(), "##")
 
 
 def write_headers(pages, folder):
@@ -198,11 +152,6 @@ def write_headers(pages, folder):
     for title, names in groups.items():
         text = f"# C++: {title}\n\n"
         for name in filter(lambda name: "///" in Path(name).read_text(), names):
-            header = Header(name, compounds)
             included = public.get(name, "<stepop/stepop.h>")
-            text += f"`#include {included}` — [{name}]({name})\n\n"
-            parts = [(line_of(c), class_text(c)) for c in header.classes]
-            free = sorted(header.free, key=line_of)
-            text += "".join(part for _, part in sorted(parts))
-            text += members_text(free, "##")
+            text += f"`#include {included}` — [{name}]({name})\n\n" + header_text(name, compounds)
         pages.write(f"reference/cpp/{title.lower().replace(' ', '_')}.md", text, "")

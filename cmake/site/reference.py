@@ -72,9 +72,9 @@ def command_page(pages, names, stepop):
     def help_of(*words):
         return subprocess.run([stepop, "help", *words], check=True, capture_output=True, text=True).stdout
 
-    text = f"# Commands\n\n## stepop\n\n```text\n{help_of()}```\n\n"
+    text = f"# Commands\n\n## stepop\n\n```{{ .text .help }}\n{help_of()}```\n\n"
     for command in names["commands"]:
-        text += f"## stepop {command['name']}\n\n```text\n{help_of(command['name'])}```\n\n"
+        text += f"## stepop {command['name']}\n\n```{{ .text .help }}\n{help_of(command['name'])}```\n\n"
     pages.write("reference/commands.md", text)
 
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/base/error.h"
@@ -71,15 +72,16 @@ nlohmann::ordered_json all_names() {
                                 {"commands", nlohmann::json::array()}};
   for (const Catalogue* catalogue : Catalogue::all()) {
     auto& kind = all["components"][catalogue->kind()] = nlohmann::json::array();
-    for (const auto& [name, about, file, line] : catalogue->registrations()) {
+    for (const auto& component : catalogue->registrations()) {
       auto parameters = nlohmann::ordered_json::array();
-      for (const auto& parameter : about.parameters) {
-        parameters.push_back({{"name", parameter.name}, {"about", parameter.about}});
-        if (!parameter.default_value.empty())
-          parameters.back()["default"] = parameter.default_value;
+      for (const auto& parameter : component.about.parameters) {
+        nlohmann::ordered_json one = {{"name", parameter.name}, {"about", parameter.about}};
+        if (!parameter.default_value.empty()) one["default"] = parameter.default_value;
+        parameters.push_back(std::move(one));
       }
-      kind.push_back(
-          {{"name", name}, {"about", about.summary}, {"parameters", std::move(parameters)}});
+      kind.push_back({{"name", component.name},
+                      {"about", component.about.summary},
+                      {"parameters", std::move(parameters)}});
     }
   }
   for (const OwnKey& key : own_keys()) {

@@ -22,6 +22,8 @@ except ImportError as error:
     sys.exit(f"{error}: run `make deps-docs`")
 if shutil.which("doxygen") is None:
     sys.exit("doxygen is not installed: run `make deps-docs`")
+if not (tree / ".git").exists():
+    sys.exit(f"{tree} is no repository of git, which says what the pages are")
 
 from build_site import Pages, navigation_of  # noqa: E402
 from check_site import problems_of  # noqa: E402
@@ -142,13 +144,18 @@ class ItsParts(unittest.TestCase):
         subprocess.run(["git", "init", "-q", self.folder], check=True)
         (self.folder / "a").mkdir()
         (self.folder / "a/x.cpp").write_text("int x;\n")
+        subprocess.run(["git", "-C", self.folder, "add", "."], check=True)
         pages = Pages(self.folder, self.folder / "pages")
-        pages.write("docs/README.md", "[x](../a/x.cpp) `[x](../a/x.cpp)` [all](../a)\n\n| `a\\|b` |\n```\n[y](y.cpp)\n```\n")
+        pages.write("docs/README.md", "[x](../a/x.cpp) `[x](../a/x.cpp)` [all](../a)\n\n| `a\\|b` |\n```py y.py\n[y](y.cpp)\n```\n")
         self.assertEqual((self.folder / "pages/docs/README.md").read_text(),
                          "[x](../source/a/x.cpp.md) `[x](../a/x.cpp)` [all](../source/a.md)\n\n| `a|b` |\n"
-                         "```\n[y](y.cpp)\n```\n")
+                         '```py title="y.py"\n[y](y.cpp)\n```\n')
         self.assertIn("int x;", (self.folder / "pages/source/a/x.cpp.md").read_text())
         self.assertIn("(a/x.cpp.md)", (self.folder / "pages/source/a.md").read_text())
+
+    def test_a_folder_that_is_no_repository_is_an_error(self):
+        with self.assertRaisesRegex(SystemExit, "make docs: the pages are the files that git tracks: .*not a git rep"):
+            Pages(self.folder, self.folder / "pages")
 
     def test_the_navigation_leaves_out_what_is_not_there_and_takes_the_rest(self):
         for name in ("a", "b", "c/README"):
