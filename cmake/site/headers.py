@@ -94,7 +94,8 @@ class Declaration:
             found.insert(0, lines[above].strip()[3:].removeprefix(" "))
         text = re.sub(r"(`[^`]+`)|[<\[]", lambda m: m[1] or {"<": "&lt;", "[": r"\["}[m[0]], "\n".join(found))
         # Lines further in are code.
-        return re.sub(r"\n\n((?: {2,}.*(?:\n|$))+)", lambda m: f"\n\n```cpp\n{textwrap.dedent(m[1]).strip()}\n```\n", text)
+        code = r"\n\n((?: {2,}.*(?:\n|$))+)"
+        return re.sub(code, lambda m: f"\n\n```cpp\n{textwrap.dedent(m[1]).strip()}\n```\n", text)
 
 
 def members_text(elements, level):

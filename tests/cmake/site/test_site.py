@@ -79,7 +79,8 @@ class TheSite(unittest.TestCase):
             part = part.partition("<h2")[0]
             keys = [key for key, schema in definitions[name].get("properties", {}).items() if schema is not True]
             missing += [] if heading else [name]
-            missing += [f"{name}: {key}" for key in keys if not re.search(rf"<code>{re.escape(key)}(/[^<]*)?</code>", part)]
+            missing += [f"{name}: {key}" for key in keys
+                        if not re.search(rf"<code>{re.escape(key)}(/[^<]*)?</code>", part)]
         self.assertEqual(missing, [])
 
     def test_every_key_of_the_table_in_configs_has_its_place(self):
@@ -135,7 +136,8 @@ class ItsParts(unittest.TestCase):
             (self.folder / f"{name}.html").write_text(text)
 
     def test_a_link_that_leads_nowhere_is_named_with_its_page(self):
-        self.write(a='<a href="b.html#here">x</a><a href="b.html#there">x</a><img src="c.png"><a href="https://d.e">x</a>',
+        self.write(a='<a href="b.html#here">x</a><a href="b.html#there">x</a><img src="c.png">'
+                     '<a href="https://d.e">x</a>',
                    b='<h2 id="here">x</h2>')
         self.assertEqual(problems_of(self.folder), ["a.html: b.html#there: no such place in b.html",
                                                     "a.html: c.png: no such file"])
@@ -146,7 +148,8 @@ class ItsParts(unittest.TestCase):
         (self.folder / "a/x.cpp").write_text("int x;\n")
         subprocess.run(["git", "-C", self.folder, "add", "."], check=True)
         pages = Pages(self.folder, self.folder / "pages")
-        pages.write("docs/README.md", "[x](../a/x.cpp) `[x](../a/x.cpp)` [all](../a)\n\n| `a\\|b` |\n```py y.py\n[y](y.cpp)\n```\n")
+        pages.write("docs/README.md", "[x](../a/x.cpp) `[x](../a/x.cpp)` [all](../a)\n\n| `a\\|b` |\n"
+                                      "```py y.py\n[y](y.cpp)\n```\n")
         self.assertEqual((self.folder / "pages/docs/README.md").read_text(),
                          "[x](../source/a/x.cpp.md) `[x](../a/x.cpp)` [all](../source/a.md)\n\n| `a|b` |\n"
                          '```py title="y.py"\n[y](y.cpp)\n```\n')
