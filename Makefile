@@ -1,6 +1,6 @@
 # Thin: CMakeLists.txt builds, CMakePresets.json names the kinds of builds. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-build deps-test deps-develop build demo demo-vunet demo-pix2pix install package wheel test torture fuzz test-asan test-tsan \
+.PHONY: help deps deps-build deps-test deps-docs deps-develop build demo demo-vunet demo-pix2pix install package wheel docs test torture fuzz test-asan test-tsan \
         format format-check tidy bench clean
 
 sources = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | sort -u)
@@ -12,7 +12,9 @@ deps: deps-build deps-test deps-develop  ## install what is missing for everythi
 deps-build:
 	@cmake/install_deps.sh build
 deps-test: deps-build
-	@cmake/install_deps.sh test
+	@cmake/install_deps.sh test docs
+deps-docs: deps-build
+	@cmake/install_deps.sh docs
 deps-develop: deps-test
 	@cmake/install_deps.sh develop
 
@@ -44,6 +46,9 @@ package: build  ## build/stepop-*.tar.gz and build/stepop_*.deb
 
 wheel: build  ## dist/stepop-*.whl, for pip: with all but LibTorch, which is the package torch
 	python3 cmake/wheel/backend.py dist
+
+docs: deps-docs build  ## build/site/index.html: these pages with a search, and a reference of components, keys and headers
+	@.venv/bin/python3 -B cmake/site/build_site.py . build/stepop build/site
 
 # Three tests at once, on two cores: some wait for time limits.
 test: deps-test build  ## build and run all tests

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing, and only that: Debian's packages, LibTorch, the tests' Python packages.
-#   cmake/install_deps.sh [build] [test] [develop]     default: all three
+#   cmake/install_deps.sh [build] [test] [docs] [develop]     default: all four
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,6 +20,7 @@ packages_of() {
       libhdf5-dev nlohmann-json3-dev libfmt-dev libpng-dev libjpeg-dev zlib1g-dev libxxhash-dev \
       libpcre2-dev libutf8proc-dev libtcmalloc-minimal4 libgloo-dev doctest-dev ;;
     test) echo python3-venv hdf5-tools libfaketime libsndfile1 libwebp7 ;;
+    docs) echo python3-venv doxygen ;;
     develop) echo clang-format clang-tidy ;;
   esac
 }
@@ -73,10 +74,10 @@ install_python_packages() {
   "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check "${options[@]}" "${missing[@]}"
 }
 
-(($#)) || set -- build test develop
+(($#)) || set -- build test docs develop
 packages=()
 for part in "$@"; do
-  [[ $part =~ ^(build|test|develop)$ ]] || fail "unknown part \"$part\"; known are: build test develop"
+  [[ $part =~ ^(build|test|docs|develop)$ ]] || fail "unknown part \"$part\"; known are: build test docs develop"
   read -ra more <<<"$(packages_of "$part")"
   packages+=("${more[@]}")
 done
@@ -87,6 +88,7 @@ for part in "$@"; do
   case $part in
     build) [[ $(cmake -P cmake/libtorch.cmake 2>&1) ]] || python_packages+=("$torch") ;;
     test) mapfile -t -O "${#python_packages[@]}" python_packages < <(grep -v '^#' tests/requirements.txt) ;;
+    docs) mapfile -t -O "${#python_packages[@]}" python_packages < <(grep -v '^#' cmake/site/requirements.txt) ;;
   esac
 done
 install_python_packages "${python_packages[@]}"

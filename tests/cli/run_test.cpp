@@ -231,6 +231,36 @@ TEST_CASE("list WORD names the components with that in their name or kind") {
         "`stepop list` shows all\n");
 }
 
+TEST_CASE("list --json has for programs what list and the schema have") {
+  const ScratchFolder folder;
+  const auto all = nlohmann::json::parse(run_well(folder, "stepop list --json").out);
+  const auto schema = nlohmann::json::parse(run_well(folder, "stepop config --schema").out);
+  size_t count = 0;
+  for (const auto& [kind, components] : all["components"].items()) {
+    std::string in_schema = kind;
+    std::replace(in_schema.begin(), in_schema.end(), ' ', '_');
+    for (const auto& component : components) {
+      const std::string name = in_schema + ":" + component["name"].get<std::string>();
+      CAPTURE(name);
+      REQUIRE(schema["definitions"].contains(name));
+      CHECK(component["about"] == schema["definitions"][name]["description"]);
+      ++count;
+    }
+  }
+  CHECK(count + all["components"].size() == schema["definitions"].size());
+  const auto& lenet = *std::ranges::find_if(
+      all["components"]["model"], [](const auto& each) { return each["name"] == "LeNet"; });
+  const auto& parameters = lenet["parameters"];
+  CHECK(std::count(parameters.begin(), parameters.end(),
+                   nlohmann::json({{"name", "hidden"},
+                                   {"default", "[120, 84]"},
+                                   {"about", "widths of the two hidden layers"}})) == 1);
+  CHECK(all["keys"][0]["path"] == "code");
+  CHECK(all["commands"][0]["name"] == "config");
+  CHECK(run_in(folder, "stepop list --json lenet").err ==
+        "stepop: stepop list --json: it has all names; leave out the word\n");
+}
+
 TEST_CASE("help teaches with examples, version names the libraries") {
   const ScratchFolder folder;
   const std::string help = run_well(folder, "stepop --help").out;

@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <cctype>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/config/registry.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/run_source.h"
+#include "runtime/train/keys/own_keys.h"
 
 namespace stepop {
 namespace {
@@ -52,10 +55,56 @@ std::string parameter_lines(const std::vector<Parameter>& parameters) {
   return text;
 }
 
-int list_command(const Arguments& arguments, const NoFlags& /*own*/) {
+struct ListFlags {
+  bool json = false;
+
+  void add_to(Flags& flags) {
+    flags.add("json", json,
+              "for programs: all components, the runtime's own keys and the commands, as JSON");
+  }
+};
+
+/// What configs and command lines can name. A parameter without a default is required; the default
+/// of a key may also be `-`, for none, or `required`.
+nlohmann::ordered_json all_names() {
+  nlohmann::ordered_json all = {{"components", nlohmann::json::object()},
+                                {"keys", nlohmann::json::array()},
+                                {"commands", nlohmann::json::array()}};
+  for (const Catalogue* catalogue : Catalogue::all()) {
+    auto& kind = all["components"][catalogue->kind()] = nlohmann::json::array();
+    for (const auto& component : catalogue->registrations()) {
+      auto parameters = nlohmann::ordered_json::array();
+      for (const auto& parameter : component.about.parameters) {
+        nlohmann::ordered_json one = {{"name", parameter.name}, {"about", parameter.about}};
+        if (!parameter.default_value.empty()) one["default"] = parameter.default_value;
+        parameters.push_back(std::move(one));
+      }
+      kind.push_back({{"name", component.name},
+                      {"about", component.about.summary},
+                      {"parameters", std::move(parameters)}});
+    }
+  }
+  for (const OwnKey& key : own_keys()) {
+    all["keys"].push_back({{"path", key.path},
+                           {"type", key.type},
+                           {"default", key.default_value},
+                           {"about", key.about}});
+  }
+  for (const CommandInfo* command : commands())
+    all["commands"].push_back({{"name", command->name}, {"about", command->about}});
+  return all;
+}
+
+int list_command(const Arguments& arguments, const ListFlags& own) {
   if (!arguments.base.empty()) {
     load_code(Config(resolve_config(arguments.base, arguments.overrides)), "",
               Optimization::kQuick);
+  }
+  if (own.json) {
+    if (!arguments.operands.empty())
+      throw UsageError("stepop list --json: it has all names; leave out the word");
+    fmt::print("{}\n", all_names().dump(1));
+    return 0;
   }
   const std::string word = arguments.operands.empty() ? "" : arguments.operands.front();
   bool is_found = false;
@@ -84,10 +133,10 @@ int list_command(const Arguments& arguments, const NoFlags& /*own*/) {
   return 0;
 }
 
-STEPOP_REGISTER_COMMAND(list_command, NoFlags,
+STEPOP_REGISTER_COMMAND(list_command, ListFlags,
                         {.name = "list",
                          .group = CommandGroup::kBegin,
-                         .operands = "[WORD] [-b base.yaml]",
+                         .operands = "[WORD | --json] [-b base.yaml]",
                          .fewest = 0,
                          .most = 1,
                          .about = "components and their parameters, also of the code in -b; WORD "
