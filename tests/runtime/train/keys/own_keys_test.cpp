@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "runtime/core/config/resolve.h"
@@ -25,9 +26,18 @@ bool has(const std::vector<std::string>& paths, const std::string& path) {
   return std::ranges::find(paths, path) != paths.end();
 }
 
-TEST_CASE("the table in configs/README.md is that of the keys") {
-  const std::string page = read_bytes(STEPOP_SOURCE_DIR "/configs/README.md");
-  CHECK(page.find("\n\n" + own_keys_markdown() + "\n") != std::string::npos);
+TEST_CASE("the keys in configs/README.md are as the runtime has them") {
+  std::istringstream page(read_bytes(STEPOP_SOURCE_DIR "/configs/README.md"));
+  const std::string all = own_keys_markdown();
+  int rows = 0;
+  for (std::string line; std::getline(page, line);) {
+    // A key's row has four columns.
+    if (!line.starts_with("| `") || std::ranges::count(line, '|') < 5) continue;
+    CAPTURE(line);
+    CHECK(all.find("\n" + line + "\n") != std::string::npos);
+    ++rows;
+  }
+  CHECK(rows > 10);
 }
 
 TEST_CASE("each key has one row") {
