@@ -20,9 +20,9 @@ constexpr OwnKey kKeys[] = {
     {"model", "component model", "-", "the network; `stepop list model` shows them"},
     {"networks/*", "component model", "-", "in place of `model`: several networks with names"},
     {"optimizer", "component optimizer", "-",
-     "`SGD`, `Adam`, `AdamW`, `Adagrad`, `RMSprop`, `Lion`, `LAMB`, `LARS`, `Muon`, `Adafactor` or "
-     "`ScheduleFreeAdamW` with `lr`, `weight_decay`, `clip_norm`, `groups`, ...; `stepop list "
-     "optimizer` shows them",
+     "`Adam`, `SGD`, `Muon` and more, with `lr`, `weight_decay`, `clip_norm`, `groups`, ...; "
+     "`stepop "
+     "list optimizer` shows them",
      kForTraining},
     {"init_from", "path | map | list", "-",
      "weights to begin with: a safetensors, `.pt`, `.pth`, `.ckpt` or `.bin` file, or `{path, "
