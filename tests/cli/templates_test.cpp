@@ -208,7 +208,8 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
   CHECK(run_in(folder, "stepop new my_net").out ==
         "my_net/README.md\nmy_net/config.schema.json\nmy_net/my_net.cpp\nmy_net/my_net.yaml\n\ncd "
         "my_net\n" STEPOP_BINARY_DIR
-        "/stepop -n first -b my_net.yaml -t\n\nguide: " STEPOP_SOURCE_DIR "/iterators/README.md\n");
+        "/stepop -n first -b my_net.yaml -t\n\nfirst hour: " STEPOP_SOURCE_DIR
+        "/iterators/FIRST_HOUR.md\nguide: " STEPOP_SOURCE_DIR "/iterators/README.md\n");
   CHECK(read_bytes(folder / "my_net/my_net.cpp").find("class MyNetNetwork") != std::string::npos);
   const auto refused = [&](const std::string& line) {
     const auto result = run_in(folder, line);

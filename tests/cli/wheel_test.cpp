@@ -95,6 +95,20 @@ END)py");
   CHECK(found.out == "True\n");
 }
 
+TEST_CASE("the first hour's line copies the examples of a wheel, and without it they are named") {
+  const std::string page = read_bytes(STEPOP_SOURCE_DIR "/iterators/FIRST_HOUR.md");
+  const size_t begin = page.find("\ncp -r $(python3 ") + 1;
+  const auto missed = fresh().run("mkdir hour && cd hour && stepop -n a -b configs/digits.yaml -t");
+  CHECK(
+      missed.err.starts_with("stepop: cannot read configs/digits.yaml: No such file or directory; "
+                             "the one that comes with stepop is /"));
+  CHECK(missed.err.ends_with("/share/stepop/configs/digits.yaml\n"));
+  const auto copied =
+      fresh().run("cd hour && " + page.substr(begin, page.find('\n', begin) - begin) +
+                  " && stepop -b configs/digits.yaml -t --check");
+  CHECK_MESSAGE(copied.exit_code == 0, copied.err);
+}
+
 TEST_CASE("a wheel trains in several processes, when it was built with Gloo") {
   const auto result = fresh().run(
       kInOne + "stepop -n two -b one.yaml -t --num_steps 4 --processes 2 --logs in_two");

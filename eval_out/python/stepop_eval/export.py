@@ -362,14 +362,16 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--kwargs", default="{}", help="the arguments of the class or function, a map in JSON")
     parser.add_argument("--example", action="append", required=True, metavar="NAME=SIZES",
                         help="an input, batch first: image=4,3,224,224, or tokens=4,16:int64:1000; once for each input")
+    parser.add_argument("--seed", type=int, default=1, help="of the initial weights (1)")
     parser.add_argument("-o", "--output", default="net.pt2", help="the file to write (net.pt2)")
     arguments = parser.parse_args(words)
     try:
-        import torch  # noqa: F401
+        import torch
     except ImportError:
         sys.exit(f"stepop_eval.export: torch is missing: {sys.executable} -m pip install torch")
     warnings.simplefilter("ignore")  # PyTorch's own, about its own code
     logging.disable(logging.ERROR)
+    torch.manual_seed(arguments.seed)
     try:
         print(run(arguments))
     except CannotExport as error:

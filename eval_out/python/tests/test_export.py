@@ -61,6 +61,16 @@ class ExportTest(unittest.TestCase):
                 return end.code
         return out.getvalue()
 
+    def test_the_seed_decides_on_the_initial_weights(self):
+        import torch
+
+        weights = {}
+        for words in ((), ("--seed", "1"), ("--seed", "2")):
+            self.export("nets.py:Net", *words)
+            weights[words] = torch.export.load(self.folder / "net.pt2").state_dict["layer.weight"]
+        self.assertTrue(torch.equal(weights[()], weights["--seed", "1"]))
+        self.assertFalse(torch.equal(weights[()], weights["--seed", "2"]))
+
     def refused(self, *words, **options):
         path = self.folder / "net.pt2"
         path.unlink(missing_ok=True)

@@ -18,6 +18,7 @@
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/evaluation_config.h"
 #include "runtime/tools/cli/remedy.h"
+#include "runtime/tools/code/build_settings.h"
 #include "runtime/tools/code/code_copy.h"
 #include "runtime/train/run/signals.h"
 
@@ -105,7 +106,23 @@ std::string code_note(const std::string& run, bool is_current) {
                    changes);
 }
 
+namespace {
+
+/// An example as the help names it, from a folder that has no examples.
+void refuse_absent_example(const std::string& file) {
+  std::error_code failed;
+  if (!file.starts_with("configs/") || fs::exists(file, failed)) return;
+  const fs::path ours = fs::path(build_settings().templates).parent_path().parent_path() / file;
+  if (!fs::is_regular_file(ours, failed)) return;
+  throw UsageError(
+      fmt::format("cannot read {}: No such file or directory; the one that comes with stepop is {}",
+                  file, ours.lexically_normal().string()));
+}
+
+}  // namespace
+
 const Value& RunSource::read_files() {
+  if (!files) std::ranges::for_each(base, refuse_absent_example);
   if (!files) files = read_config_files(base);
   return *files;
 }

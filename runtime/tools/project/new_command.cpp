@@ -322,8 +322,9 @@ int new_command(const Arguments& arguments, const NewFlags& own) {
   } else {
     fmt::print("\ncd {}\n{} -n first -b {}.yaml -t\n", shell_word(folder), program, name);
   }
-  const fs::path guide = fs::path(build_settings().templates).parent_path() / "README.md";
-  fmt::print("\nguide: {}\n", guide.lexically_normal().string());
+  const fs::path pages = fs::path(build_settings().templates).parent_path().lexically_normal();
+  fmt::print("\nfirst hour: {}\nguide: {}\n", (pages / "FIRST_HOUR.md").string(),
+             (pages / "README.md").string());
   return 0;
 }
 
