@@ -81,12 +81,14 @@ def latest(run):
 
 
 def shown(name, image, caption):
-    """Writes a picture of the gallery, SVG or PNG, and returns its Markdown."""
-    path = HERE / (name + (".svg" if isinstance(image, str) else ".png"))
+    """Writes a picture of the gallery, which is SVG where it is a text; returns its Markdown."""
+    for old in HERE.glob(name + ".*"):
+        old.unlink()
+    path = HERE / (name + ".svg")
     if isinstance(image, str):
         path.write_text(image)
     else:
-        pictures.save(image, path)
+        path = pictures.save(image, path)
     return f"![{caption}](gallery/{path.name})\n\n*{caption}*"
 
 
@@ -190,7 +192,7 @@ def draw_pix2pix(runs):
             ("extended.yaml", array(extended, "fake", some)), ("truth", array(basic, "target", some))]
     yield shown("pix2pix", pictures.rows(rows, 80), "Buildings that the networks never saw")
     steps = progress(runs["pix2pix"], "validation/log_op/input_fake_target", 6)
-    yield shown("pix2pix_steps", pictures.strip(steps, 2, (64, 0, 128, 128)), "Two of them, as it learns")
+    yield shown("pix2pix_steps", pictures.strip(steps, 2, (64, 0, 128, 128)), "Held-out buildings, as it learns")
 
 
 def draw_vunet(runs):
@@ -198,8 +200,8 @@ def draw_vunet(runs):
     e = stepop.evaluate(runs["vunet"], config=configs, name="transfer", quiet=True)
     yield shown("vunet", pictures.strip([("", next(e.path.parent.glob("matrix/*.png")))]),
                 "Each row is one person, each column one pose; the network saw none of them before")
-    steps = progress(runs["vunet"], "validation/log_op/images_prediction", 6)
-    yield shown("vunet_steps", pictures.strip(steps), "Four other people, as it learns")
+    steps = progress(runs["vunet"], "validation/transfer_op/transfer", 3)
+    yield shown("vunet_steps", pictures.strip(steps, 0.75), "Six of them in six poses, as it learns")
 
 
 def draw_points(runs):

@@ -1,7 +1,5 @@
-"""What the gallery and the page of benchmarks draw: rows and strips of pictures (PNG), curves, points and bars
+"""What the gallery and the page of benchmarks draw: rows and strips of pictures (PNG, JPEG), curves, points and bars
 (SVG). Texts are grey and the ground is transparent, so that both are read on light and on dark pages."""
-
-import io
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -53,14 +51,20 @@ def strip(labelled, scale=1.0, crop=None):
 
 
 def save(image, path):
-    """As PNG, with fewer colours where it would be too large."""
-    for colours in (None, 256, 128, 64, 32):
-        data = io.BytesIO()
-        small = image.quantize(colours, method=Image.Quantize.FASTOCTREE) if colours else image
-        small.save(data, "PNG", optimize=True)
-        if data.tell() < MOST_BYTES:
-            break
-    path.write_bytes(data.getvalue())
+    """Writes `path`.png, or a JPEG on white where that would be too large; returns the file."""
+    file = path.with_suffix(".png")
+    image.save(file, optimize=True)
+    if file.stat().st_size < MOST_BYTES:
+        return file
+    file.unlink()
+    white = Image.new("RGB", image.size, "white")
+    white.paste(image, mask=image.getchannel("A"))
+    file = path.with_suffix(".jpg")
+    quality = 95
+    while not file.exists() or file.stat().st_size >= MOST_BYTES:
+        quality -= 5
+        white.save(file, quality=quality, optimize=True)
+    return file
 
 
 def svg(width, height, parts):
