@@ -21,12 +21,12 @@ import typing
 
 import numpy as np
 import pictures
+from machine import Others
 
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parents[1]
 LOGS = TREE / "logs" / "gallery"
 RESULTS = HERE / "results.json"
-BUSY = 0.7  # load before a training
 sys.path.insert(0, str(TREE / "eval_out" / "python"))
 import stepop  # noqa: E402
 import stepop_eval  # noqa: E402
@@ -295,12 +295,12 @@ def train(entry):
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=TREE, capture_output=True, text=True)
     runs, said = {}, []
     for training in entry.trainings:
-        load, start = os.getloadavg()[0], time.monotonic()
+        others, start = Others(), time.monotonic()
         run = runs[training.name] = training.run(runs)
         seconds = time.monotonic() - start
         metrics = {name: values(run, metric)[1][-1] for name, metric in training.metrics.items()}
         said.append({"name": training.name, "run": run.name, "steps": run.step, "seconds": round(seconds, 1),
-                     "load": load, "metrics": metrics})
+                     "busy": others.are_busy(), "metrics": metrics})
         print(f"{training.name}: {seconds:.0f} s", flush=True)
     return runs, {"commands": commands_of(entry), "trainings": said, "date": str(datetime.date.today()),
                   "commit": commit.stdout.strip()}
@@ -312,7 +312,7 @@ def section(entry, result):
              "| " + " | ".join(["training", "steps", "time", *names]) + " |", "|---" * (3 + len(names)) + "|"]
     for one in result["trainings"]:
         numbers = [f"{value:.4g}" for value in one["metrics"].values()]
-        time_ = f"{one['seconds']:,.0f} s" + (", busy" if one["load"] > BUSY else "")
+        time_ = f"{one['seconds']:,.0f} s" + (", busy" if one["busy"] else "")
         lines.append("| " + " | ".join([one["name"], f"{one['steps']:,}", time_, *numbers]) + " |")
     return [*lines, "", f"{result['date']}, commit {result['commit']}.", ""]
 

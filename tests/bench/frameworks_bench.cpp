@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -23,6 +24,13 @@ namespace {
 
 constexpr const char* kLoops = STEPOP_SOURCE_DIR "/tests/bench/framework_loops.py";
 
+/// The Python that STEPOP_BENCH_PYTHON in the environment names: the tree's own lacks most
+/// frameworks.
+std::string frameworks_python() {
+  const char* named = std::getenv("STEPOP_BENCH_PYTHON");
+  return named != nullptr ? named : python();
+}
+
 /// The kinds of framework_loops.py, and what rows call them.
 const std::vector<std::pair<std::string, std::string>> kFrameworks = {
     {"adam", "PyTorch, Adam"},
@@ -34,7 +42,7 @@ const std::vector<std::pair<std::string, std::string>> kFrameworks = {
 
 /// Those of which all packages are installed; it prints the others.
 std::vector<std::pair<std::string, std::string>> installed() {
-  Process process({python(), "-B", kLoops, "kinds"}, ".");
+  Process process({frameworks_python(), "-B", kLoops, "kinds"}, ".");
   std::vector<std::pair<std::string, std::string>> found;
   for (const auto& [kind, name] : kFrameworks) {
     if (process.read_line() == kind) {
@@ -62,8 +70,8 @@ void compare(const std::vector<std::pair<std::string, std::string>>& frameworks,
   std::vector<std::unique_ptr<Process>> processes;
   for (const auto& [kind, name] : frameworks) {
     processes.push_back(std::make_unique<Process>(
-        std::vector<std::string>{python(), "-B", kLoops, kind, folder, std::to_string(batch_size),
-                                 std::to_string(at::get_num_threads())},
+        std::vector<std::string>{frameworks_python(), "-B", kLoops, kind, folder,
+                                 std::to_string(batch_size), std::to_string(at::get_num_threads())},
         "."));
     const auto ask = [&process = *processes.back(), steps] {
       return process.ask_seconds(std::to_string(steps));
@@ -80,7 +88,7 @@ void compare(const std::vector<std::pair<std::string, std::string>>& frameworks,
 void bench_frameworks() {
   print_header("Training steps: LeNet, digits of 28x28, Adam; against other frameworks");
   const ScratchFolder folder;
-  Process data({python(), "-B", kLoops, "data", folder.path()}, ".");
+  Process data({frameworks_python(), "-B", kLoops, "data", folder.path()}, ".");
   if (data.wait() != 0) throw std::runtime_error("framework_loops.py cannot write the images");
   const auto frameworks = installed();
   for (const int64_t batch_size : {4, 64}) compare(frameworks, folder.path(), batch_size);

@@ -11,14 +11,15 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TREE / "configs" / "gallery"))
+from machine import Others  # noqa: E402
 from pictures import COLOURS, GREY, svg, text  # noqa: E402
 
 NAMES = ["frameworks", "vunet", "pix2pix", "python_data", "outputs", "start"]
 ROWS = TREE / "build" / "bench_rows.jsonl"
-BUSY = 0.7  # load before the first benchmark
 
 
 def output_of(*words):
@@ -26,7 +27,7 @@ def output_of(*words):
 
 
 def measure():
-    """Writes ROWS: first the circumstances, then what the benchmarks print."""
+    """Writes ROWS: the circumstances, then what the benchmarks print."""
     python = os.environ.get("STEPOP_BENCH_PYTHON", TREE / ".venv" / "bin" / "python3")
     kinds = output_of(python, "-B", "tests/bench/framework_loops.py", "kinds").splitlines()
     with open("/proc/cpuinfo") as file:
@@ -34,10 +35,13 @@ def measure():
     packages = {package for line in kinds for package in line.partition(" ")[2].split(", ") if package}
     about = {"date": str(datetime.date.today()), "commit": output_of("git", "rev-parse", "--short", "HEAD").strip(),
              "cores": os.cpu_count(), "threads": int(os.environ.get("OMP_NUM_THREADS", os.cpu_count())),
-             "processor": processor, "load": os.getloadavg()[0], "versions": sorted(packages),
+             "processor": processor, "versions": sorted(packages),
              "missing": [line.strip() for line in kinds if " " not in line.strip()]}
-    ROWS.write_text(json.dumps(about) + "\n")
+    ROWS.unlink(missing_ok=True)
+    others, start = Others(), time.monotonic()
     subprocess.run([TREE / "build" / "stepop_bench", *NAMES], check=True, env={**os.environ, "STEPOP_BENCH_ROWS": ROWS})
+    about |= {"busy": others.are_busy(), "minutes": round((time.monotonic() - start) / 60)}
+    ROWS.write_text(json.dumps(about) + "\n" + ROWS.read_text())
 
 
 def chart(rows):
@@ -59,10 +63,10 @@ def chart(rows):
 
 def page(about, parts):
     missing = f" Not installed, so not measured: {', '.join(about['missing'])}." if about["missing"] else ""
-    busy = f" The machine was busy (load {about['load']:.1f}): the numbers say little." if about["load"] > BUSY else ""
+    busy = " Other work kept the machine busy: the numbers say little." if about["busy"] else ""
     lines = ["# Benchmarks", "", f"Measured on {about['date']} by `make bench-page` at commit {about['commit']}, with "
-             f"OMP_NUM_THREADS={about['threads']} on {about['cores']} cores of {about['processor']}; "
-             f"{', '.join(about['versions'])}.{missing}{busy}", "",
+             f"OMP_NUM_THREADS={about['threads']} on {about['cores']} cores of {about['processor']}, in "
+             f"{about['minutes']} minutes; {', '.join(about['versions'])}.{missing}{busy}", "",
              "stepop and a baseline take turns in one run, on the same data. The ratio is the median over the turns: "
              "how many times as fast stepop is; below 1 it is slower. [What each of them does](README.md). edflow is "
              "missing: it needs chainer, which no longer installs.", "",

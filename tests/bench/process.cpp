@@ -8,7 +8,6 @@
 #include <array>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
@@ -92,7 +91,6 @@ double time_program(const std::vector<std::string>& words, const std::string& fo
 }
 
 std::string python() {
-  if (const char* named = std::getenv("STEPOP_BENCH_PYTHON")) return named;
   const std::string own = STEPOP_SOURCE_DIR "/.venv/bin/python3";
   return std::filesystem::exists(own) ? own : "python3";
 }

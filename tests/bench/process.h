@@ -41,8 +41,7 @@ class Process {
 /// The seconds from start to end of a program that must succeed.
 double time_program(const std::vector<std::string>& words, const std::string& folder);
 
-/// The Python that STEPOP_BENCH_PYTHON in the environment names; else the tree's own with torch,
-/// from `make deps`; else the python3 on the path.
+/// The tree's own Python with torch, from `make deps`; else the python3 on the path.
 std::string python();
 
 }  // namespace stepop::bench
