@@ -260,11 +260,11 @@ ENTRIES = [
           [Training("pix2pix", FACADES, PAIRS),
            Training("pix2pix_extended", [*FACADES, "pix2pix/extended.yaml"], PAIRS)], draw_pix2pix),
     Entry("vunet", "People in other poses", "VUNet draws a person in the pose of one picture with the appearance of "
-          "another: 15,000 steps in `small.yaml`, 5,000 here, by which the hues of clothes have only begun to come. "
+          "another: 15,000 steps in `small.yaml`, 10,000 here. "
           "`transfer.yaml` draws the matrix, and `base.yaml` alone is the paper's size, for your own photographs: "
           "[its page](vunet/README.md).",
           [Training("vunet", ["vunet/base.yaml", "vunet/small.yaml"], PEOPLE,
-                    {"num_steps": 5000, "optimizer/lr/steps": 5000})], draw_vunet),
+                    {"num_steps": 10000, "optimizer/lr/steps": 10000})], draw_vunet),
     Entry("classifier", "Template: classifier", "Points on the three arms of a spiral.",
           [Training("classifier", [], ACCURACY, template=True)],
           lambda runs: [draw_confusion(runs["classifier"], "classifier", "600 held-out examples")]),
