@@ -1,7 +1,7 @@
 # Thin: CMakeLists.txt builds, CMakePresets.json names the kinds of builds. `make` lists the targets.
 .DEFAULT_GOAL := help
 .PHONY: help deps deps-build deps-test deps-docs deps-develop build demo demo-vunet demo-pix2pix install package wheel docs test torture fuzz test-asan test-tsan \
-        format format-check tidy bench clean
+        format format-check tidy bench bench-page gallery clean
 
 sources = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | sort -u)
 
@@ -89,6 +89,13 @@ tidy: deps-develop  ## clang-tidy on all sources, by .clang-tidy
 
 bench: deps-test build  ## benchmarks, each a ratio to a named baseline
 	cmake --build --preset release --target bench
+
+bench-page: deps-test build  ## tests/bench/BENCHMARKS.md, some 12 minutes; STEPOP_BENCH_PYTHON: a Python with other frameworks
+	cmake --build --preset release --target stepop_bench
+	.venv/bin/python3 -B tests/bench/page.py
+
+gallery: deps-test build  ## train what configs/GALLERY.md has not yet, and write it; ONLY="digits sr" redoes these, FRESH=1 all
+	.venv/bin/python3 -B configs/gallery/make.py $(if $(FRESH),--fresh) $(ONLY)
 
 clean:  ## remove what was built; .venv and logs stay
 	rm -rf build build-debug build-asan build-tsan build-tidy dist

@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   namespace bench = stepop::bench;
   const std::vector<std::pair<std::string, std::function<void()>>> benches = {
       {"steps", bench::bench_steps},
-      {"python", bench::bench_python},
+      {"frameworks", bench::bench_frameworks},
       {"python_data", bench::bench_python_data},
       {"exported", bench::bench_exported},
       {"start", bench::bench_start},

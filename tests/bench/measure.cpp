@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "runtime/core/base/number_text.h"
 
@@ -36,12 +39,30 @@ double speedup(const std::vector<double>& ours, const std::vector<double>& basel
   return median(ratios);
 }
 
+namespace {
+
+void write_line(const nlohmann::ordered_json& line) {
+  const char* path = std::getenv("STEPOP_BENCH_ROWS");
+  if (path == nullptr) return;
+  std::ofstream file(path, std::ios::app);
+  file << line.dump() << std::endl;
+  if (!file) throw std::runtime_error(fmt::format("STEPOP_BENCH_ROWS: cannot write \"{}\"", path));
+}
+
+}  // namespace
+
 void print_header(const std::string& title) {
+  write_line({{"title", title}});
   fmt::print("\n{}\n  {:<34} {:<44} {:>6}  {:>17} {:>17}\n", title, "", "baseline", "ratio",
              "stepop", "baseline");
 }
 
 void print_row(const Row& row) {
+  write_line({{"what", row.what},
+              {"baseline", row.baseline},
+              {"ratio", row.ratio},
+              {"ours", row.ours},
+              {"of_baseline", row.of_baseline}});
   fmt::print("  {:<34} {:<44} {:>6.3f}  {:>17} {:>17}\n", row.what, row.baseline, row.ratio,
              row.ours, row.of_baseline);
   std::fflush(stdout);

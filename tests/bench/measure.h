@@ -40,6 +40,9 @@ struct Row {
   std::string of_baseline;  ///< Likewise.
 };
 
+/// Both are also lines of JSON at the end of the file that STEPOP_BENCH_ROWS in the environment
+/// names:
+/// {"title": ...}, and {"what", "baseline", "ratio", "ours", "of_baseline"}.
 void print_header(const std::string& title);
 void print_row(const Row& row);
 

@@ -4,7 +4,7 @@ namespace stepop::bench {
 
 /// Each measures one thing against a baseline in the same run and prints its rows.
 void bench_steps();
-void bench_python();
+void bench_frameworks();
 void bench_python_data();
 void bench_exported();
 void bench_start();

@@ -62,15 +62,15 @@ Config config_of(const std::string& yaml) {
   return config;
 }
 
-std::string lenet_yaml(int64_t batch_size) {
+std::string lenet_yaml(int64_t batch_size, const std::string& dataset) {
   return fmt::format(
       "iterator: Classifier\n"
       "model: LeNet\n"
       "optimizer: {{class: Adam, lr: 1e-3}}\n"
-      "datasets: {{train: {{class: Synthetic, size: 60000}}}}\n"
+      "datasets: {{train: {}}}\n"
       "batch_size: {}\n"
       "log_ops: []\n",
-      batch_size);
+      dataset, batch_size);
 }
 
 void train(const std::string& yaml, int64_t steps, Hook* hook, std::shared_ptr<Profile> profile) {

@@ -15,9 +15,10 @@ namespace stepop::bench {
 /// The config that a YAML text describes; of the CPU, where the text names no device.
 Config config_of(const std::string& yaml);
 
-/// LeNet on made-up 28x28 images, with Adam, as a config: what the steps are measured with. Nothing
-/// is logged, and no epoch ends while it is measured.
-std::string lenet_yaml(int64_t batch_size);
+/// LeNet on 28x28 images, made-up ones by default, with Adam, as a config: what the steps are
+/// measured with. Nothing is logged, and no epoch ends while it is measured.
+std::string lenet_yaml(int64_t batch_size,
+                       const std::string& dataset = "{class: Synthetic, size: 60000}");
 
 /// Trains `steps` steps in a run of its own, from the config to the last checkpoint, as the command
 /// line does; its files are gone when it returns. `hook` may watch, and `profile` measure.
