@@ -238,10 +238,12 @@ FACADES = ["pix2pix/base.yaml", "pix2pix/small.yaml"]
 
 ENTRIES = [
     Entry("digits", "Handwritten digits", "LeNet learns 1,442 digits of 8x8 pixels. `small.yaml` is a smaller network; "
-          "`digits_augmented.yaml` turns, moves and mixes the digits. `mnist.yaml` is the same for the files of MNIST, "
+          "`digits_augmented.yaml` turns, moves and mixes the digits; `digits_extras.yaml` trains by Muon in bfloat16 and "
+          "measures more. `mnist.yaml` is the same for the files of MNIST, "
           "which are not in the tree, so it is not trained here.",
           [Training("digits", ["digits.yaml"], ACCURACY), Training("small", ["digits.yaml", "small.yaml"], ACCURACY),
-           Training("augmented", ["digits_augmented.yaml"], ACCURACY)], draw_digits),
+           Training("augmented", ["digits_augmented.yaml"], ACCURACY),
+           Training("extras", ["digits.yaml", "digits_extras.yaml"], ACCURACY)], draw_digits),
     Entry("flow", "Digits by rectified flow", "A small diffusion transformer makes digits of the class that it is "
           "asked for.", [Training("flow", ["trainer/flow_digits.yaml"], LOSS)], draw_flow),
     Entry("diffusion", "Digits by diffusion", "DDPM, described in YAML as in DL-Art-School.",
