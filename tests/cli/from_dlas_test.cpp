@@ -414,6 +414,44 @@ logger: {print_freq: 1, save_checkpoint_freq: 1000, visuals: [hq, aug1, aug2], v
   CHECK(trained.out.find("ended: all 2 steps are done") != std::string::npos);
 }
 
+TEST_CASE("a config in which no step trains is evaluated, by the command that is printed") {
+  const ScratchFolder folder;
+  folder.write("pictures/a.png", encode_png(at::randint(0, 256, {16, 16, 3}, at::kByte)));
+  folder.write("weights.yaml", R"(
+iterator: ExtensibleTrainer
+num_steps: 1
+batch_size: 1
+datasets: {train: {class: CorruptedImages, paths: pictures, target_size: 16, skip_lq: true}}
+networks: {g: {which_model_G: toy_g, nf: 4, scale: 2}}
+steps:
+  g:
+    training: g
+    optimizer_params: {lr: 0.001}
+    injectors: {gen: {type: generator, generator: g, in: hq, out: gen}}
+    losses: {gen: {type: direct, key: gen, weight: 1}}
+)");
+  const auto trained = run_in(folder, "stepop -n w -b weights.yaml -t --num_threads 1");
+  REQUIRE_MESSAGE(trained.exit_code == 0, trained.err);
+  for (const auto& run : std::filesystem::directory_iterator(folder.path("logs"))) {
+    std::filesystem::copy_file(run.path() / "train/checkpoints/model-1.safetensors",
+                               folder.path("w.safetensors"));
+  }
+  const auto result = make(folder, "test", R"(
+datasets: {train: {name: a, mode: imagefolder, batch_size: 1, paths: ../pictures, target_size: 16, scale: 1, skip_lq: true}}
+networks: {g: {type: generator, which_model_G: toy_g, nf: 4, scale: 2}}
+path: {pretrain_model_g: ../w.safetensors}
+steps: {g: {training: g, injectors: {gen: {type: generator, generator: g, in: hq, out: gen}}}}
+train: {niter: 500000, default_lr_scheme: MultiStepLR, gen_lr_steps: [20000], lr_gamma: 0.5}
+eval: {output_state: gen}
+)");
+  check_notes(result, {"datasets/train: is datasets/validation here: no step trains"});
+  CHECK(result.out.find("-b test.yaml   # no step trains: this evaluates") != std::string::npos);
+  CHECK(read_bytes(folder.path("test/README.md")).find(" -t") == std::string::npos);
+  const auto run = run_in(folder, "stepop -n first -b test/test.yaml");
+  CHECK_MESSAGE(run.exit_code == 0, run.err);
+  CHECK(run.out.find("outputs/gen") != std::string::npos);
+}
+
 TEST_CASE("what has no counterpart is named, and the run then says what is missing") {
   const ScratchFolder folder;
   const auto result = make(folder, "other", R"(

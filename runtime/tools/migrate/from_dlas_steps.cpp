@@ -28,6 +28,11 @@ constexpr std::array<std::string_view, 10> kOfInjector = {
 constexpr std::array<std::string_view, 8> kOfLoss = {"type",  "weight", "after", "before",
                                                      "every", "train",  "eval",  "which_model_F"};
 
+constexpr std::array<std::string_view, 15> kOfStep = {
+    "type",     "training",      "injectors",          "losses",  "optimizer", "optimizer_params",
+    "requires", "step_outputs",  "loss_log_buffer",    "clip_by", "after",     "before",
+    "every",    "clip_grad_eps", "check_grads_for_nan"};
+
 class StepsTranslation {
  public:
   StepsTranslation(const Value& dlas, TranslatedConfig& result) : dlas_(dlas), result_(result) {}
@@ -137,6 +142,14 @@ class StepsTranslation {
       step.erase(key);
     }
     take_optimizer(place, step);
+    std::vector<std::string> unread;
+    for (const auto& [key, value] : step) {
+      if (std::ranges::find(kOfStep, key) == kOfStep.end()) unread.push_back(key);
+    }
+    for (const auto& key : unread) {
+      note(place + "/" + key, "left out: nothing reads it there");
+      step.erase(key);
+    }
     for (const char* kind : {"injectors", "losses"}) {
       Value* components = step.find(kind);
       if (components == nullptr || !components->is_map()) continue;
