@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop::extensible {
 
@@ -63,13 +64,20 @@ EvaluatorKind kind_of(const Config& params) {
 /// Computes an evaluator's metric of the whole split, with the options of the evaluator itself.
 Logs evaluator_over_split(const CallbackArguments& arguments) {
   const Config all = arguments.config.at(kPlace);
-  if (!all.has(arguments.name)) return {};  // the evaluator was removed since
+  if (all.peek(arguments.name) == nullptr) {
+    throw Error(fmt::format("{} has no evaluator \"{}\"; there are: {}", kPlace, arguments.name,
+                            list_text(all.keys())));
+  }
+  if (!all.has(arguments.name)) return {};  // null disables an evaluator
   const Config params = all.at(arguments.name);
   const Attribute* attribute = arguments.data_out.attributes().find("global_step");
   const auto* step = attribute == nullptr ? nullptr : std::get_if<int64_t>(attribute);
   if (step != nullptr && !Gate(params).is_open(*step)) return {};
   const EvaluatorKind kind = kind_of(params);
-  if (!kind.over_split) return {};
+  if (!kind.over_split) {  // a number of each example
+    const std::string label = "labels/" + arguments.name;
+    return {.scalars = {{"mean", arguments.data_out.read(label).to(at::kDouble).mean()}}};
+  }
   return {.scalars = kind.over_split({arguments.root, arguments.data_in, arguments.data_out,
                                       arguments.config, params, arguments.name})};
 }

@@ -3,6 +3,7 @@
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/linspace.h>
+#include <ATen/ops/logical_or.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/stack.h>
@@ -197,6 +198,9 @@ class AUROC : public Metric {
     const bool is_binary = prediction.dim() == target.dim();
     const bool is_double = prediction.scalar_type() == at::kDouble;
     at::Tensor scores = is_double ? prediction : prediction.to(at::kFloat);
+    if (from_ == "probabilities") {
+      add("outside", at::logical_or(scores<0, scores> 1).sum());
+    }
     if (from_ == "logits") scores = is_binary ? scores.sigmoid() : scores.softmax(1);
     if (is_binary) scores = at::stack({1 - scores, scores}, 1);
     const ClassBatch batch = class_batch(scores, target);
@@ -220,6 +224,12 @@ class AUROC : public Metric {
   }
 
   Scalars compute() const override {
+    if (from_ == "probabilities" && sum("outside").item<int64_t>() > 0) {
+      throw Error(
+          fmt::format("AUROC: {} of the predictions are not in [0, 1], as probabilities are; "
+                      "from: logits takes what a sigmoid or a softmax makes probabilities of",
+                      sum("outside").item<int64_t>()));
+    }
     const at::Tensor& counts = sum("counts");
     const at::Tensor total = counts.sum(2, /*keepdim=*/true);
     // The shares of the rest, and of the class, that reach each threshold, from the lowest on.

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "runtime/train/checkpoint/checkpoint.h"
@@ -90,6 +91,19 @@ TEST_CASE("checkpoints are listed with the metric, the latest, the best and the 
         "   20    2.0  1.0 MB                                   nan  90 s ago\n"
         "1,234      -     5 B                                     -  2 min ago   latest, damaged: "
         "it has 5 bytes, too few for a safetensors file\n");
+  const auto list =
+      nlohmann::json::parse(run_in(run.folder(), "stepop checkpoints run --json").out);
+  REQUIRE(list.size() == 4);
+  CHECK(list[1]["step"] == 10);
+  CHECK(list[1]["path"] == "run/train/checkpoints/model-10.safetensors");
+  CHECK(list[1]["epoch"] == 1);
+  CHECK(list[1]["metric"] == 0.98765);
+  CHECK(list[1]["best"] == true);
+  CHECK(list[1]["problem"].is_null());
+  CHECK(list[2]["metric"].is_null());  // NaN is no number of JSON
+  CHECK(list[3]["latest"] == true);
+  CHECK(list[3]["epoch"].is_null());
+  CHECK(list[3]["problem"] == "damaged: it has 5 bytes, too few for a safetensors file");
 }
 
 TEST_CASE("a run that names no metric, or whose config cannot be read, has no column for it") {

@@ -109,6 +109,8 @@ TEST_CASE("an ONNX file has the opset and the names that are wanted, and is run 
                                          "--output-names logits --no-folding");
   CHECK(made.out.find("\ninput     picture: float32 [batch, 1, 8, 8]\n") != std::string::npos);
   CHECK(made.out.find("\nonnx      opset 15, onnxruntime on") != std::string::npos);
+  CHECK(made.out.find("\nnote      the sizes above are part of the file, without the number of "
+                      "examples") != std::string::npos);
   folder.write("look.py",
                "import onnx\n"
                "model = onnx.load('named.onnx')\n"
@@ -156,7 +158,11 @@ TEST_CASE("an ONNX file has the opset and the names that are wanted, and is run 
         std::string::npos);
   CHECK(error_of("stepop predict named.onnx").starts_with("stepop: "));
   CHECK(error_of("stepop export RUN -o x.onnx --opset new") ==
-        "stepop: --opset new: expected a number from 9 on\n");
+        "stepop: --opset new: expected a number from 9 to 20\n");
+  CHECK(error_of("stepop export RUN -o x.onnx --opset 99") ==
+        "stepop: --opset 99: expected a number from 9 to 20\n");
+  CHECK(error_of("stepop export RUN -o x.onnx --input-names a,b") ==
+        "stepop: --input-names a,b: expected names with spaces between them, --input-names a b\n");
   CHECK(error_of("stepop export RUN -o x.pt --opset 17") ==
         "stepop: -o x.pt: --opset, --input-names, --output-names and --no-folding are of an .onnx "
         "file\n");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/pictures/image_file.h"
 #include "tests/cli/code_run.h"
 #include "tests/cli/digits_run.h"
@@ -349,16 +350,118 @@ train: {niter: 2}
   CHECK(result.out.find("which_model_F") == std::string::npos);
 }
 
+TEST_CASE("the recipe of BYOL trains on a folder of pictures, with a network of one's own") {
+  const ScratchFolder folder;
+  for (int i = 0; i < 4; ++i) {
+    folder.write(fmt::format("pictures/{}.png", i),
+                 encode_png(at::randint(0, 256, {40, 36, 3}, at::kByte)));
+  }
+  const auto result = make(folder, "byol", R"(
+datasets:
+  train:
+    n_workers: 0
+    batch_size: 4
+    mode: byol_dataset
+    crop_size: 24
+    normalize: true
+    key1: hq
+    key2: hq
+    dataset: {mode: imagefolder, paths: ../pictures, target_size: 32, scale: 1, skip_lq: true}
+networks:
+  generator:
+    type: generator
+    which_model_G: byol
+    image_size: 24
+    subnet: {which_model_G: resnet52, pretrained: false}
+    hidden_layer: avgpool
+path: {strict_load: true}
+steps:
+  generator:
+    training: generator
+    optimizer: lars
+    optimizer_params: {lr: 0.2, weight_decay: !!float 1.5e-6, lars_coefficient: 0.001, momentum: 0.9}
+    injectors: {gen_inj: {type: generator, generator: generator, in: [aug1, aug2], out: loss}}
+    losses: {byol_loss: {type: direct, key: loss, weight: 1}}
+train:
+  niter: 2
+  warmup_iter: -1
+  mega_batch_factor: 2
+  val_freq: 2000
+  default_lr_scheme: CosineAnnealingLR_Restart
+  T_period: [120000, 120000, 120000]
+  warmup: 10000
+  eta_min: 0.01
+  restarts: [140000, 280000]
+  restart_weights: [0.5, 0.25]
+eval: {output_state: loss}
+logger: {print_freq: 1, save_checkpoint_freq: 1000, visuals: [hq, aug1, aug2], visual_debug_rate: 1}
+)");
+  check_notes(
+      result,
+      {"networks/generator/hidden_layer: \"avgpool\" is left out: the features are what subnet",
+       "networks/generator/aug_enable: there, the network changes the views once more",
+       "networks/generator/subnet/which_model_G: \"resnet52\" is not here: `stepop list model`",
+       "datasets/train/normalize: pictures are in [-1, 1]"});
+  const Value config = made(folder, "byol");
+  CHECK(flow_yaml(*config.find("datasets/train/views")) == "{aug1: hq, aug2: hq}");
+  CHECK(config.find("datasets/train/augmentations")->as_list().size() == 5);
+  CHECK(*config.find("datasets/train/dataset/class") == Value("CorruptedImages"));
+  const auto trained =
+      run_in(folder,
+             "stepop -n x -b byol/byol.yaml -t --num_threads 1 --networks/generator/subnet "
+             "'!replace {class: LeNet, image_size: [24, 24], channels: 3}'");
+  CHECK_MESSAGE(trained.exit_code == 0, trained.err);
+  CHECK(trained.out.find("ended: all 2 steps are done") != std::string::npos);
+}
+
+TEST_CASE("a config in which no step trains is evaluated, by the command that is printed") {
+  const ScratchFolder folder;
+  folder.write("pictures/a.png", encode_png(at::randint(0, 256, {16, 16, 3}, at::kByte)));
+  folder.write("weights.yaml", R"(
+iterator: ExtensibleTrainer
+num_steps: 1
+batch_size: 1
+datasets: {train: {class: CorruptedImages, paths: pictures, target_size: 16, skip_lq: true}}
+networks: {g: {which_model_G: toy_g, nf: 4, scale: 2}}
+steps:
+  g:
+    training: g
+    optimizer_params: {lr: 0.001}
+    injectors: {gen: {type: generator, generator: g, in: hq, out: gen}}
+    losses: {gen: {type: direct, key: gen, weight: 1}}
+)");
+  const auto trained = run_in(folder, "stepop -n w -b weights.yaml -t --num_threads 1");
+  REQUIRE_MESSAGE(trained.exit_code == 0, trained.err);
+  for (const auto& run : std::filesystem::directory_iterator(folder.path("logs"))) {
+    std::filesystem::copy_file(run.path() / "train/checkpoints/model-1.safetensors",
+                               folder.path("w.safetensors"));
+  }
+  const auto result = make(folder, "test", R"(
+datasets: {train: {name: a, mode: imagefolder, batch_size: 1, paths: ../pictures, target_size: 16, scale: 1, skip_lq: true}}
+networks: {g: {type: generator, which_model_G: toy_g, nf: 4, scale: 2}}
+path: {pretrain_model_g: ../w.safetensors}
+steps: {g: {training: g, injectors: {gen: {type: generator, generator: g, in: hq, out: gen}}}}
+train: {niter: 500000, default_lr_scheme: MultiStepLR, gen_lr_steps: [20000], lr_gamma: 0.5}
+eval: {output_state: gen}
+)");
+  check_notes(result, {"datasets/train: is datasets/validation here: no step trains"});
+  CHECK(result.out.find("-b test.yaml   # no step trains: this evaluates") != std::string::npos);
+  CHECK(read_bytes(folder.path("test/README.md")).find(" -t") == std::string::npos);
+  const auto run = run_in(folder, "stepop -n first -b test/test.yaml");
+  CHECK_MESSAGE(run.exit_code == 0, run.err);
+  CHECK(run.out.find("outputs/gen") != std::string::npos);
+}
+
 TEST_CASE("what has no counterpart is named, and the run then says what is missing") {
   const ScratchFolder folder;
   const auto result = make(folder, "other", R"(
-datasets: {train: {mode: byol_dataset, batch_size: 2}}
-networks: {g: {type: generator, which_model_G: byol}}
+datasets: {train: {mode: zipfile, batch_size: 2}}
+networks: {g: {type: generator, which_model_G: srflow}}
 steps: {g: {training: g, injectors: {i: {type: generator, generator: g, in: hq, out: loss}}}}
 )");
   check_notes(result,
-              {"datasets/train/mode: byol_dataset has no counterpart: `stepop list dataset` shows",
-               "networks/g/which_model_G: \"byol\" is not here: `stepop list model` shows",
+              {"datasets/train/mode: zipfile has no counterpart: `stepop list dataset` shows",
+               "networks/g/which_model_G: \"srflow\" is not here: `stepop list model` shows",
                "train/niter: is missing: num_steps says when a training ends"});
   const auto run = run_in(folder, "stepop -n x -b other/other.yaml -t");
   CHECK(run.exit_code == 2);

@@ -79,8 +79,7 @@ TEST_CASE("the commands of the gallery are read by the program") {
     }
     const CommandResult result =
         run_in(folder, "ln -sfn '" + (kTree / "configs").string() + "' configs\n" + line);
-    CHECK(result.err == "");
-    CHECK(result.exit_code == 0);
+    CHECK_MESSAGE(result.exit_code == 0, result.err);
   }
   CHECK(commands > 20);
 }

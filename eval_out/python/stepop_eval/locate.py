@@ -12,11 +12,13 @@ SCALARS = "scalars.json"
 
 
 class Found(NamedTuple):
-    """The folder of one evaluation: eval/<start>/<step>."""
+    """The folder of one evaluation: eval/<start>/<step>, of one with a name the folder of that
+    name in it."""
 
     step: int
     start: str
     folder: Path
+    name: str = ""
 
     @property
     def outputs(self) -> Optional[Path]:
@@ -71,13 +73,14 @@ def find(path: PathLike, step: Optional[int] = None) -> Path:
 
 
 def latest(found: Iterable[Found]) -> Found:
-    """Of the complete ones, when there are any: that of the last start, and of its last step."""
-    return max(found, key=lambda one: (one.complete, one.start, one.step))
+    """Of the complete ones, when there are any: that of the last start, and of its last step;
+    those without a name come before the others."""
+    return max(found, key=lambda one: (one.complete, not one.name, one.start, one.step))
 
 
 def find_all(path: PathLike) -> List[Found]:
     """The evaluations below a run, its folder `eval` or one of the folders in that, by step, then
-    by start. Throws EvalError when there is none."""
+    by start; also those with a name. Throws EvalError when there is none."""
     given = existing(path)
     if given.is_file() or outputs_in(given) is not None:
         raise EvalError(f"{given} is one evaluation, which open() opens; open_all() takes a run")
@@ -85,10 +88,11 @@ def find_all(path: PathLike) -> List[Found]:
     parent = given / "eval" if is_run else given
     groups = [given] if _steps(given) else [one for one in _folders(parent) if _steps(one)]
     found = [
-        Found(int(step.name), group.name, step)
+        Found(int(step.name), group.name, folder, "" if folder == step else folder.name)
         for group in groups
         for step in _steps(group)
-        if outputs_in(step) is not None or (step / SCALARS).is_file()
+        for folder in [step, *_folders(step)]
+        if outputs_in(folder) is not None or (folder / SCALARS).is_file()
     ]
     if not found:
         raise EvalError(_nothing(given, is_run))

@@ -29,11 +29,13 @@ def _mean(values: npt.NDArray[Any]) -> float:
 class Evaluations:
     """The evaluations of a run by step, one a step: of several the latest that is complete. A file
     is opened when its evaluation is asked for, `evaluations[-1]`, and not before; a slice gives
-    Evaluations."""
+    Evaluations. Those with a name, `names`, are others: `evaluations.named("test")`."""
 
-    def __init__(self, path: Path, found: Sequence[Found]) -> None:
+    def __init__(self, path: Path, found: Sequence[Found], name: str = "") -> None:
         self._path = path
-        self._found = list(found)
+        self._all = list(found)
+        self._name = name
+        self._found = found = [one for one in self._all if one.name == name]
         by_step = [list(same) for _, same in itertools.groupby(found, key=lambda one: one.step)]
         with_outputs = [[one for one in same if one.outputs is not None] for same in by_step]
         self._entries: List[Found] = [latest(same) for same in with_outputs if same]
@@ -48,6 +50,21 @@ class Evaluations:
         """What the evaluations and their callbacks found: a table of scalars over steps, read from
         the scalars.json of each; those whose outputs were cleaned up are in it as well."""
         return Scalars(str(self._path), self._scalars_by_step())
+
+    @property
+    def names(self) -> List[str]:
+        """The names of evaluations that have one: of the config's `evaluations`, of `-n` or of
+        `stepop predict`."""
+        return sorted({one.name for one in self._all if one.name})
+
+    def named(self, name: str) -> "Evaluations":
+        """The evaluations of this name by step. Throws EvalError when there is none."""
+        if name not in self.names:
+            raise EvalError(
+                f"{self._path}: no evaluation with the name {name!r}; "
+                f"there are: {', '.join(self.names) or 'none'}"
+            )
+        return Evaluations(self._path, self._all, name)
 
     def series(self, key: str, reduce: Callable[[npt.NDArray[Any]], float] = _mean) -> Series:
         """A number over steps: of a label, `labels/loss`, what `reduce` makes of its array in each
@@ -82,7 +99,9 @@ class Evaluations:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             chosen = {one.step for one in self._entries[key]}
-            return Evaluations(self._path, [one for one in self._found if one.step in chosen])
+            return Evaluations(
+                self._path, [one for one in self._all if one.step in chosen], self._name
+            )
         return self._open(self._entries[key])
 
     def __iter__(self) -> Iterator[Evaluation]:

@@ -71,6 +71,23 @@ class SeriesTest(unittest.TestCase):
         )
         self.assertIn(f"there are: {names}", message_of(lambda: every.series("loss")))
 
+    def test_evaluations_with_a_name_are_others(self):
+        start = files.scratch() / "logs" / "named" / "eval" / "2026-11-21T10-00-00_named"
+        for step in ("23", "46"):
+            shutil.copytree(files.evaluation(int(step)), start / step)
+        shutil.copytree(files.evaluation(46), start / "46" / "test")
+        (start / "46" / "callback").mkdir()
+        run = start.parent.parent
+        every = stepop_eval.open_all(run)
+        self.assertEqual((every.steps.tolist(), every.names), ([23, 46], ["test"]))
+        self.assertEqual([e.path for e in every.named("test")], [start / "46/test/outputs.h5"])
+        self.assertEqual(every[-1].path, start / "46/outputs.h5")
+        self.assertEqual(stepop_eval.open(run).path, start / "46/outputs.h5")
+        self.assertEqual(
+            message_of(lambda: every.named("tset")),
+            f"{run}: no evaluation with the name 'tset'; there are: test",
+        )
+
     def test_gaps_cleaned_up_outputs_and_a_step_that_was_evaluated_twice(self):
         run = files.scratch() / "logs" / "a"
         first, second = (

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/core/config/yaml_writer.h"
+
 namespace stepop {
 namespace {
 
@@ -47,7 +49,7 @@ NumberRange get_range(const Config& params, std::string_view key, NumberRange fa
     return {.low = numbers[0], .high = numbers[1]};
   }
   throw params.error(key, fmt::format("expected [lowest, highest], {} to {}, found {}", limits.low,
-                                      limits.high, params.peek(key)->describe()));
+                                      limits.high, flow_yaml(*params.peek(key))));
 }
 
 NumberRange get_spread(const Config& params, std::string_view key, double middle,

@@ -101,10 +101,24 @@ class ImageText : public Dataset {
   }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
+    check_lengths(examples);
     return ImageReader::collate(examples, std::move(indices));
   }
 
  private:
+  static void check_lengths(const std::vector<Example>& examples) {
+    for (const Example& example : examples) {
+      const at::Tensor* first = examples.front().tensors.find("tokens");
+      const at::Tensor* tokens = example.tensors.find("tokens");
+      if (tokens == nullptr || first == nullptr || tokens->sizes() == first->sizes()) continue;
+      throw Error(
+          fmt::format("captions of {} and {} tokens in one batch: {{class: Padded, pad: "
+                      "{{tokens: 0}}, dataset: {{class: ImageText, ...}}}} makes them "
+                      "equally long",
+                      first->numel(), tokens->numel()));
+    }
+  }
+
   static std::string caption_file(const std::string& image) {
     return fs::path(image).replace_extension(".txt").string();
   }

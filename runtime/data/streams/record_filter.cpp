@@ -5,18 +5,36 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/name_pattern.h"
+#include "runtime/core/base/nearest.h"
+#include "runtime/core/base/text.h"
 #include "runtime/core/config/read_pattern.h"
 
 namespace stepop {
 namespace {
 
+/// Throws UsageError when `values` has not the key that `params` names, but one that is spelt
+/// nearly so. A key that is like no other may be one that some records have.
+template <class Values>
+void check_key(const Config& params, const std::string& key, const Values& values) {
+  if (values.contains(key)) return;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : values) names.push_back(name);
+  const auto near = nearest_names(key, names, 1);
+  if (near.empty()) return;
+  throw params.error(
+      "key", fmt::format("the first record has no \"{}\": did you mean \"{}\"? It has: {}", key,
+                         near.front(), list_text(names)));
+}
+
 class Within : public RecordFilter {
  public:
   explicit Within(const Config& params)
-      : key_(params.get<std::string>("key")),
+      : params_(params),
+        key_(params.get<std::string>("key")),
         least_(params.get("least", -std::numeric_limits<double>::infinity())),
         most_(params.get("most", std::numeric_limits<double>::infinity())) {
     if (!(least_ <= most_)) {
@@ -34,7 +52,10 @@ class Within : public RecordFilter {
     return number >= least_ && number <= most_;
   }
 
+  void check(const Example& first) const override { check_key(params_, key_, first.tensors); }
+
  private:
+  Config params_;
   std::string key_;
   double least_;
   double most_;
@@ -43,7 +64,8 @@ class Within : public RecordFilter {
 class Matches : public RecordFilter {
  public:
   explicit Matches(const Config& params)
-      : key_(params.get("key", "text")),
+      : params_(params),
+        key_(params.get("key", "text")),
         pattern_(read_pattern(params, "pattern")),
         leaves_out_(params.get("leave_out", false)) {}
 
@@ -51,7 +73,10 @@ class Matches : public RecordFilter {
     return pattern_.is_in(example.texts.at(key_)) != leaves_out_;
   }
 
+  void check(const Example& first) const override { check_key(params_, key_, first.texts); }
+
  private:
+  Config params_;
   std::string key_;
   NamePattern pattern_;
   bool leaves_out_;

@@ -31,6 +31,10 @@ class RecordFilter {
   /// Whether a record is an example. `example` has its texts, classes, JSON and arrays; pictures
   /// are not yet decoded. One thread at a time calls this function.
   virtual bool operator()(const Example& example) const = 0;
+
+  /// Called with the first record of a stream; throws UsageError for a key of the config that
+  /// looks like another one which the record has.
+  virtual void check(const Example& first) const { (void)first; }
 };
 
 using RecordFilterRegistry = Registry<std::unique_ptr<RecordFilter>(const Config&)>;

@@ -201,7 +201,12 @@ bool TarShards::passes(const Record& record) const {
   if (filters_.empty()) return true;
   try {
     const Example example = parts_.decode(record.parts, RecordParts::Which::kDescriptions);
+    if (!std::exchange(is_filter_checked_, true)) {
+      for (const auto& filter : filters_) filter->check(example);
+    }
     return std::ranges::all_of(filters_, [&](const auto& filter) { return (*filter)(example); });
+  } catch (const UsageError&) {
+    throw;
   } catch (...) {
     throw DamagedShard(fmt::format("{}: filter: {}", record.name, text_of_current_exception()),
                        /*is_cut=*/false);

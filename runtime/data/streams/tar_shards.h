@@ -52,6 +52,7 @@ class TarShards : public Stream {
   bool skips_damaged_;
   RecordParts parts_;
   std::vector<std::unique_ptr<RecordFilter>> filters_;  ///< All have to choose a record.
+  mutable bool is_filter_checked_ = false;              ///< The first record was shown to them.
 
   std::vector<size_t> order_;  ///< The order of the shards in this pass.
   size_t place_ = 0;           ///< The current shard's position in `order_`.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/base/ordered_map.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/augmentations/augmentation.h"
 #include "runtime/data/views/view.h"
@@ -23,6 +24,7 @@ class Augment : public SameOrder {
         shift_(params.get_at_least("shift", 0, 0)),
         flip_(params.get("flip", false)),
         noise_(params.get("noise", 0.0)) {
+    read_views(params);
     if (!(noise_ >= 0)) {
       throw params.error("noise", fmt::format("expected 0 or more, found {}", noise_));
     }
@@ -37,20 +39,54 @@ class Augment : public SameOrder {
 
   Example get(int64_t index, Random& random) const override {
     Example example = source().get(index, random);
-    Scene scene = scene_of(example);
+    for (const auto& [view, key] : views_) add_view(example, view, key, random);
+    if (views_.empty()) change(example, images_, random);
+    return example;
+  }
+
+ private:
+  void read_views(const Config& params) {
+    if (!params.has("views")) return;
+    for (const char* key : {"images", "key", "masks", "boxes", "keypoints"}) {
+      if (params.has(key)) throw params.error(key, "not with views, which are images alone");
+    }
+    const Config views = params.at("views");
+    for (const auto& view : views.keys()) views_.set(view, views.get<std::string>(view));
+    if (views_.empty())
+      throw params.error("views", "expected a map such as {one: image, two: image}");
+  }
+
+  /// Adds a copy of the image under `key`, changed by random numbers of its own.
+  void add_view(Example& example, const std::string& view, const std::string& key,
+                Random& random) const {
+    const at::Tensor* image = example.tensors.find(key);
+    if (image == nullptr) {
+      throw Error(
+          fmt::format("Augment: nothing under \"{}\", of which views/{} is made; there are: {}",
+                      key, view, example.tensors.key_list()));
+    }
+    if (example.tensors.find(view) != nullptr) {
+      throw Error(fmt::format(
+          "Augment: \"{}\" of views is there already; give the view another name", view));
+    }
+    example.tensors.set(view, at::Tensor(*image));
+    Random own = split_off(random);
+    change(example, {view}, own);
+  }
+
+  void change(Example& example, const std::vector<std::string>& images, Random& random) const {
+    Scene scene = scene_of(example, images);
     if (!list_.empty()) list_.apply(scene, random);
     for (const SceneValue& image : scene.images) {
       if (shift_ > 0 || flip_ || noise_ > 0) *image.value = changed(*image.value, random);
       *image.value = image.value->contiguous();
     }
     for (const SceneValue& mask : scene.masks) *mask.value = mask.value->contiguous();
-    return example;
   }
 
- private:
   /// The values of the example by their keys. Throws Error for a value of another kind, and for
   /// pictures of different sizes.
-  Scene scene_of(Example& example) const {
+  Scene scene_of(Example& example, const std::vector<std::string>& images) const {
     Scene scene;
     const auto add = [&](std::vector<SceneValue>& values, const std::vector<std::string>& keys,
                          const char* expected, const auto& fits) {
@@ -63,7 +99,7 @@ class Augment : public SameOrder {
         values.push_back({key, value});
       }
     };
-    add(scene.images, images_, "a float32 image [C, H, W]", [](const at::Tensor& value) {
+    add(scene.images, images, "a float32 image [C, H, W]", [](const at::Tensor& value) {
       return value.dim() == 3 && value.scalar_type() == at::kFloat;
     });
     add(scene.masks, masks_, "a mask [H, W] or [C, H, W]", [](const at::Tensor& value) {
@@ -82,7 +118,7 @@ class Augment : public SameOrder {
         throw Error(
             fmt::format("Augment: expected {} x {} pixels under \"{}\", as \"{}\" has, "
                         "found {}",
-                        scene.height(), scene.width(), key, images_[0], describe_tensor(*value)));
+                        scene.height(), scene.width(), key, images[0], describe_tensor(*value)));
       }
     }
     return scene;
@@ -119,6 +155,7 @@ class Augment : public SameOrder {
   }
 
   std::vector<std::string> images_;
+  OrderedMap<std::string> views_;  ///< Names of new images, and the keys of which they are made.
   std::vector<std::string> masks_;
   std::vector<std::string> boxes_;
   std::vector<std::string> keypoints_;
@@ -129,17 +166,19 @@ class Augment : public SameOrder {
 };
 
 STEPOP_REGISTER_DATASET(
-    Augment, {"Another dataset's images, each time a little different; for training.",
-              {{"dataset", "", "the other one, such as {class: Idx, ...}"},
-               {"augmentations", "[]", "a list, applied in its order; `stepop list augmentation`"},
-               {"images", "[image]", "the images' keys, float32 [C, H, W]"},
-               {"masks", "[]", "keys of masks [H, W], which move with the images"},
-               {"boxes", "[]", "keys of boxes [N, 4]: left, top, right, bottom"},
-               {"keypoints", "[]", "keys of keypoints [N, 2 or more]: x, y, anything"},
-               {"shift", "0", "most pixels up, down, left, right; the border is repeated"},
-               {"flip", "false", "every second one is mirrored, left and right exchanged"},
-               {"noise", "0", "standard deviation of normal noise; stays within [-1, 1]"},
-               {"key", "image", "which value is the image; the same as one key in `images`"}}});
+    Augment,
+    {"Another dataset's images, each time a little different; for training.",
+     {{"dataset", "", "the other one, such as {class: Idx, ...}"},
+      {"augmentations", "[]", "a list, applied in its order; `stepop list augmentation`"},
+      {"images", "[image]", "the images' keys, float32 [C, H, W]"},
+      {"views", "null", "new images and the keys of which they are made: {one: image, two: image}"},
+      {"masks", "[]", "keys of masks [H, W], which move with the images"},
+      {"boxes", "[]", "keys of boxes [N, 4]: left, top, right, bottom"},
+      {"keypoints", "[]", "keys of keypoints [N, 2 or more]: x, y, anything"},
+      {"shift", "0", "most pixels up, down, left, right; the border is repeated"},
+      {"flip", "false", "every second one is mirrored, left and right exchanged"},
+      {"noise", "0", "standard deviation of normal noise; stays within [-1, 1]"},
+      {"key", "image", "which value is the image; the same as one key in `images`"}}});
 
 }  // namespace
 }  // namespace stepop

@@ -144,6 +144,9 @@ int eval_command(const Arguments& arguments, const EvalFlags& own) {
   const CallbackScalars found = EvaluationCallbacks(config).run(
       name.empty() ? op : name, attribute<int64_t>(file, "global_step", 0), folder, data_in, file);
   print_scalars(found.scalars);
+  if (found.scalars.empty() && found.failures.empty()) {
+    fmt::print("the callbacks returned no numbers\n");
+  }
   add_scalars_of_evaluation(folder, found.scalars);
   for (const auto& [callback, message] : found.failures) {
     fmt::print(stderr, "stepop: the callback {} failed: {}\n", shown_text(callback),

@@ -81,17 +81,24 @@ OnnxOptions onnx_options(const ExportFlags& own) {
   OnnxOptions options{.folds_constants = !own.keeps_constants, .output_names = own.output_names};
   if (!own.opset) return options;
   const std::string& text = *own.opset;
-  constexpr int64_t kLeast = 9;  // of torch.onnx
+  constexpr int64_t kLeast = 9;  // both of torch.onnx, without its exporter of torch.export
+  constexpr int64_t kMost = 20;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), options.opset);
-  if (failed == std::errc() && end == text.data() + text.size() && options.opset >= kLeast) {
+  if (failed == std::errc() && end == text.data() + text.size() && options.opset >= kLeast &&
+      options.opset <= kMost) {
     return options;
   }
-  throw UsageError(fmt::format("--opset {}: expected a number from {} on", text, kLeast));
+  throw UsageError(fmt::format("--opset {}: expected a number from {} to {}", text, kLeast, kMost));
 }
 
 /// Gives the network's inputs the names of --input-names, and checks both flags of names.
 void take_names(const ExportFlags& own, ExportedNetwork& exported) {
   const auto check = [](const char* flag, const std::vector<std::string>& names, size_t count) {
+    for (const auto& name : names) {
+      if (name.find(',') == std::string::npos) continue;
+      throw UsageError(
+          fmt::format("{} {}: expected names with spaces between them, {} a b", flag, name, flag));
+    }
     if (names.empty() || names.size() == count) return;
     throw UsageError(fmt::format("{}: expected {}, found {}", flag,
                                  counted(static_cast<int64_t>(count), "name"), names.size()));
@@ -246,6 +253,10 @@ int export_command(const Arguments& given, const ExportFlags& own) {
     const OnnxReport report = write_onnx(exported, path, onnx, throw_if_signal_arrived);
     console.info(fmt::format("onnx      opset {}, {}", report.opset,
                              compared("onnxruntime", report.most_difference)));
+    exported.notes.emplace_back(exported.has_free_batch
+                                    ? "the sizes above are part of the file, without the number of "
+                                      "examples: resize images first"
+                                    : "the sizes above are part of the file");
   }
   for (const auto& text : exported.notes) console.info("note      " + text);
   for (const auto& text : exported.warnings) console.warn(text);

@@ -38,6 +38,11 @@ constexpr std::array kOfScheme = {
     Row{"eta_min", "CosineAnnealingLR_Restart"},
 };
 
+/// The other keys of `train` that an ExtensibleTrainer has.
+constexpr std::array<std::string_view, 8> kOfTrain = {
+    "default_lr_scheme",      "warmup_iter", "force_lr",    "mega_batch_factor", "mod_batch_factor",
+    "mod_batch_factor_every", "sort_key",    "auto_collate"};
+
 class DlasTranslation {
  public:
   DlasTranslation(const Value& dlas, TranslatedConfig& result) : dlas_(dlas), result_(result) {}
@@ -157,6 +162,8 @@ class DlasTranslation {
       } else if (key == "batch_size_optimizer" || key == "ema_on_cpu" ||
                  key == "mod_batch_factor_also_disable_checkpointing") {
         leave_out(path, value);
+      } else if (std::ranges::find(kOfTrain, key) == kOfTrain.end()) {
+        note(path, "left out: nothing reads it there");
       } else if (key != "warmup_iter" || !is_off(value)) {
         set(path, value);
       }
@@ -261,14 +268,16 @@ class DlasTranslation {
 
   /// Translates the keys that depend on several sections.
   void end() {
+    take_split_of_evaluation();
     // Noise is in [0, 1], but pictures from files are in [-1, 1].
     const Value* data = result_.config.find("datasets/train/class");
     const bool is_noise = data != nullptr && *data == Value("RandomTensors");
     if (is_noise && result_.config.find("logger/visuals") != nullptr) {
       set("logger/reverse_n1_to_1", false);
     }
-    if (dlas_.find("datasets/train") == nullptr) {
-      note("datasets/train", "is missing: `stepop list dataset` shows what there is");
+    const std::string needed = result_.trains ? "datasets/train" : "datasets/validation";
+    if (dlas_.find("datasets/train") == nullptr && result_.config.find(needed) == nullptr) {
+      note(needed, "is missing: `stepop list dataset` shows what there is");
     }
     if (result_.config.find("datasets/validation") == nullptr) return;
     const Value* mode = dlas_.find("datasets/val/mode");
@@ -280,6 +289,23 @@ class DlasTranslation {
            "nothing is evaluated: eval/output_state names keys of the state that "
            "an evaluation writes");
     }
+  }
+
+  /// Where no step trains, the pictures of datasets/train are evaluated, as by test.py there.
+  void take_split_of_evaluation() {
+    const Value* steps = result_.config.find("steps");
+    if (steps == nullptr) return;
+    result_.trains = std::ranges::any_of(steps->as_map(), [](const auto& step) {
+      return find_in_map(step.second, "optimizer_params") != nullptr;
+    });
+    const Value* train = result_.config.find("datasets/train");
+    if (result_.trains || train == nullptr || result_.config.find("datasets/validation") != nullptr)
+      return;
+    const Value data = *train;
+    set("datasets/validation", data);
+    result_.config.find("datasets")->as_map().erase("train");
+    note("datasets/train",
+         "is datasets/validation here: no step trains, and an evaluation reads it");
   }
 
   /// Pictures of several sizes fit into no batch and no array of outputs.

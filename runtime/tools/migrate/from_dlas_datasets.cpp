@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/core/base/text.h"
+#include "runtime/core/config/yaml_reader.h"
 #include "runtime/tools/migrate/from_dlas_left_out.h"
 
 namespace stepop {
@@ -23,8 +24,10 @@ constexpr std::array<std::string_view, 4> kNoOps = {"block_noise", "color_shift"
                                                     "chromatic_aberration"};
 class DatasetTranslation {
  public:
-  DatasetTranslation(std::string split, const Value& dataset, TranslatedConfig& result)
-      : split_(std::move(split)), dataset_(dataset), result_(result) {}
+  /// `there` and `here`: the dataset's places in both configs, such as `datasets/val`.
+  DatasetTranslation(std::string there, std::string here, const Value& dataset,
+                     TranslatedConfig& result)
+      : there_(std::move(there)), here_(std::move(here)), dataset_(dataset), result_(result) {}
 
   void run() {
     const Value* mode = find_in_map(dataset_, "mode");
@@ -35,6 +38,8 @@ class DatasetTranslation {
       take_folder(name != "imagefolder");
     } else if (name == "fullimage") {
       take_full_images();
+    } else if (name == "byol_dataset") {
+      take_views();
     } else {
       note("mode", name.empty() ? "is missing" : without_counterpart(name));
       return;
@@ -43,12 +48,10 @@ class DatasetTranslation {
   }
 
  private:
-  std::string place(std::string_view key) const {
-    return fmt::format("datasets/{}/{}", split_ == "validation" ? "val" : split_, key);
-  }
+  std::string place(std::string_view key) const { return fmt::format("{}/{}", there_, key); }
   void note(std::string_view key, std::string text) { result_.note(place(key), std::move(text)); }
   void set(std::string_view key, Value value) {
-    result_.set(fmt::format("datasets/{}/{}", split_, key), std::move(value));
+    result_.set(fmt::format("{}/{}", here_, key), std::move(value));
   }
 
   bool is_true(std::string_view key, bool fallback) {
@@ -64,8 +67,8 @@ class DatasetTranslation {
     }
     return fmt::format(
         "{} has no counterpart{}: `stepop list dataset` shows what there is; name "
-        "one, or a class of your own, as datasets/{}/class",
-        mode, keys.empty() ? "" : ", nor have " + list_text(keys, keys.size()), split_);
+        "one, or a class of your own, as {}/class",
+        mode, keys.empty() ? "" : ", nor have " + list_text(keys, keys.size()), here_);
   }
 
   /// Copies the value at `key` to another name.
@@ -89,9 +92,9 @@ class DatasetTranslation {
     if (found == nullptr) return;
     const bool is_list = found->is_list() && found->as_list().size() != 1;
     if (is_list) {
-      return note(key, fmt::format("a dataset reads one folder: give it as datasets/{}/{}, with "
+      return note(key, fmt::format("a dataset reads one folder: give it as {}/{}, with "
                                    "links to the {} that are named here",
-                                   split_, as, found->as_list().size()));
+                                   here_, as, found->as_list().size()));
     }
     set(as, found->is_list() ? found->as_list().front() : *found);
   }
@@ -142,6 +145,41 @@ class DatasetTranslation {
     note_range(false);
   }
 
+  /// The two views of BYOL, aug1 and aug2.
+  void take_views() {
+    set("class", "Augment");
+    set("views/aug1", text_at("key1", "hq"));
+    set("views/aug2", text_at("key2", "lq"));
+    const bool has_colours = !is_true("for_sr", false);
+    Value::List list = {parse_yaml("{class: RandomHorizontalFlip}", {}),
+                        parse_yaml("{class: RandomResizedCrop}", {})};
+    read_.emplace_back("crop_size");
+    if (const Value* size = find_in_map(dataset_, "crop_size")) {
+      list.back().as_map().set("size", *size);
+    } else {
+      note("crop_size", "is missing: RandomResizedCrop needs its size");
+    }
+    if (has_colours) {
+      list.push_back(parse_yaml(
+          "{class: ColorJitter, brightness: 0.8, contrast: 0.8, saturation: 0.8, hue: 0.2, p: 0.8}",
+          {}));
+      list.push_back(parse_yaml("{class: RandomGrayscale, p: 0.2}", {}));
+      list.push_back(
+          parse_yaml("{class: GaussianBlur, kernel_size: 3, sigma: [1.5, 1.5], p: 0.1}", {}));
+    }
+    set("augmentations", Value(std::move(list)));
+    read_.emplace_back("dataset");
+    const Value* inner = find_in_map(dataset_, "dataset");
+    if (inner == nullptr || !inner->is_map()) return note("dataset", "is missing");
+    DatasetTranslation(there_ + "/dataset", here_ + "/dataset", *inner, result_).run();
+  }
+
+  Value text_at(std::string_view key, const char* fallback) {
+    read_.emplace_back(key);
+    const Value* found = find_in_map(dataset_, key);
+    return found == nullptr ? Value(fallback) : *found;
+  }
+
   /// Notes that pictures are in [0, 1] in DL-Art-School.
   void note_range(bool is_same) {
     if (is_same) return;
@@ -160,7 +198,7 @@ class DatasetTranslation {
     note(key, why_dlas_key_is_left_out("datasets/" + key));
   }
 
-  std::string split_;
+  std::string there_, here_;
   const Value& dataset_;
   TranslatedConfig& result_;
   std::vector<std::string> read_;
@@ -184,7 +222,9 @@ void translate_dlas_datasets(const Value& datasets, TranslatedConfig& result) {
     } else {
       result.set("test_batch_size", batch_size != nullptr ? *batch_size : Value(int64_t{1}));
     }
-    DatasetTranslation(is_train ? "train" : "validation", dataset, result).run();
+    DatasetTranslation("datasets/" + phase, is_train ? "datasets/train" : "datasets/validation",
+                       dataset, result)
+        .run();
   }
 }
 

@@ -28,6 +28,11 @@ constexpr std::array<std::string_view, 10> kOfInjector = {
 constexpr std::array<std::string_view, 8> kOfLoss = {"type",  "weight", "after", "before",
                                                      "every", "train",  "eval",  "which_model_F"};
 
+constexpr std::array<std::string_view, 15> kOfStep = {
+    "type",     "training",      "injectors",          "losses",  "optimizer", "optimizer_params",
+    "requires", "step_outputs",  "loss_log_buffer",    "clip_by", "after",     "before",
+    "every",    "clip_grad_eps", "check_grads_for_nan"};
+
 class StepsTranslation {
  public:
   StepsTranslation(const Value& dlas, TranslatedConfig& result) : dlas_(dlas), result_(result) {}
@@ -44,22 +49,46 @@ class StepsTranslation {
     for (auto& [name, network] : copy.as_map()) {
       if (!network.is_map()) continue;
       names_.insert(name);
-      for (const char* key : {"which_model", "which_model_G", "which_model_D"}) {
-        const Value* model = find_in_map(network, key);
-        if (model == nullptr) continue;
-        if (!model->is_text() || !is_registered(models(), model->as_text())) {
-          note(fmt::format("networks/{}/{}", name, key),
-               fmt::format("{} is not here: `stepop list model` shows what there is, models/ says "
-                           "how to write one",
-                           model->describe()));
-        } else {
-          leave_unread("networks/" + name, network.as_map(), kOfNetwork,
-                       find_component(models().kind(), model->as_text()));
-        }
-        break;
-      }
+      take_network("networks/" + name, network.as_map());
     }
     set("networks", std::move(copy));
+  }
+
+  void take_network(const std::string& place, Value::Map& network) {
+    for (const char* key : {"which_model", "which_model_G", "which_model_D"}) {
+      const Value* model = network.find(key);
+      if (model == nullptr) continue;
+      if (!model->is_text() || !is_registered(models(), model->as_text())) {
+        return note(place + "/" + key,
+                    fmt::format("{} is not here: `stepop list model` shows what there is, models/ "
+                                "says how to write one",
+                                model->describe()));
+      }
+      if (*model == Value("byol")) take_byol(place, network);
+      return leave_unread(place, network, kOfNetwork,
+                          find_component(models().kind(), model->as_text()));
+    }
+  }
+
+  void take_byol(const std::string& place, Value::Map& network) {
+    const Value* layer = network.find("hidden_layer");
+    if (layer != nullptr && *layer != Value(int64_t{-1})) {
+      note(place + "/hidden_layer",
+           fmt::format("{} is left out: the features are what subnet returns. A network from "
+                       "Python ends at another layer when the layers behind it are exported as "
+                       "torch.nn.Identity()",
+                       layer->describe()));
+      network.erase("hidden_layer");
+    }
+    const Value* augments = network.find("aug_enable");
+    if (augments == nullptr || *augments != Value(false)) {
+      note(place + "/aug_enable",
+           "there, the network changes the views once more, unless this is "
+           "false: here the dataset alone does");
+    }
+    network.erase("aug_enable");
+    Value* subnet = network.find("subnet");
+    if (subnet != nullptr && subnet->is_map()) take_network(place + "/subnet", subnet->as_map());
   }
 
   void take_steps(const Value& steps) {
@@ -113,6 +142,14 @@ class StepsTranslation {
       step.erase(key);
     }
     take_optimizer(place, step);
+    std::vector<std::string> unread;
+    for (const auto& [key, value] : step) {
+      if (std::ranges::find(kOfStep, key) == kOfStep.end()) unread.push_back(key);
+    }
+    for (const auto& key : unread) {
+      note(place + "/" + key, "left out: nothing reads it there");
+      step.erase(key);
+    }
     for (const char* kind : {"injectors", "losses"}) {
       Value* components = step.find(kind);
       if (components == nullptr || !components->is_map()) continue;

@@ -24,6 +24,7 @@ struct TranslatedConfig {
   std::vector<Note> notes;
   /// Whether an unregistered component is named, and written as a class of this project.
   bool needs_code = false;
+  bool trains = true;        ///< A step has an optimizer; otherwise the config is evaluated.
   bool has_images = false;   ///< Its datasets have `image` and `class`.
   bool has_own_data = true;  ///< A dataset is a class of this project.
 

@@ -239,6 +239,20 @@ std::string config_text(const Source& source, const std::string& name) {
   return text;
 }
 
+/// The README of a config that trains nothing: one command in the place of those that train.
+std::string evaluating(const std::string& text, const std::string& name) {
+  const size_t begin = text.find("```\n") + 4;
+  const size_t end = text.find("```", begin);
+  return text.substr(0, begin) +
+         fmt::format(
+             "stepop -n first -b {0}.yaml                  # evaluates the weights of "
+             "init_from: no step trains\n"
+             "stepop list -b {0}.yaml                       # every component that a config "
+             "can name\n",
+             name) +
+         text.substr(end);
+}
+
 int new_command(const Arguments& arguments, const NewFlags& own) {
   const std::string folder = fs::path(arguments.operands[0]).lexically_normal().string();
   const std::string name = fs::path(folder).filename().string();
@@ -287,6 +301,7 @@ int new_command(const Arguments& arguments, const NewFlags& own) {
       text =
           replaced(std::move(text),
                    fmt::format("# compiles {}.cpp when it changed, then trains", name), "# trains");
+      if (!source->made.trains) text = evaluating(text, name);
     }
   }
   files.emplace_back(is_project ? fmt::format("configs/{}", kSchemaFile) : kSchemaFile,
@@ -320,7 +335,9 @@ int new_command(const Arguments& arguments, const NewFlags& own) {
         "{} -n first -b configs/{}.yaml -t\n",
         shell_word(folder), program, name);
   } else {
-    fmt::print("\ncd {}\n{} -n first -b {}.yaml -t\n", shell_word(folder), program, name);
+    const bool trains = !source || source->made.trains;
+    fmt::print("\ncd {}\n{} -n first -b {}.yaml{}\n", shell_word(folder), program, name,
+               trains ? " -t" : "   # no step trains: this evaluates the weights of init_from");
   }
   const fs::path pages = fs::path(build_settings().templates).parent_path().lexically_normal();
   fmt::print("\nfirst hour: {}\nguide: {}\n", (pages / "FIRST_HOUR.md").string(),

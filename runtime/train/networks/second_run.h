@@ -1,3 +1,4 @@
+// Calls of modules that keep their inputs alone, and run again in the backward pass.
 #pragma once
 
 #include <ATen/core/Tensor.h>

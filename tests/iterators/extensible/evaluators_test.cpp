@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "eval_out/callbacks/callback.h"
 #include "eval_out/read/eval_reader.h"
 #include "iterators/extensible/evaluator.h"
 #include "runtime/core/formats/safetensors.h"
@@ -208,6 +209,23 @@ TEST_CASE("an evaluator is on when its gate is open, and the callback goes by it
   const nlohmann::json after = numbers_of(run, 4);
   CHECK(after.contains("validation/eval_op/late"));
   CHECK(after.contains("validation/eval_op/fid/fid"));
+}
+
+TEST_CASE("the callback of an evaluator of each example gives the mean; of none there are names") {
+  const std::string text = config("{same: {type: psnr, real: hq, fake: gen, range: [0, 1]}}");
+  TestRun run(text);
+  run.train();
+  const Config all = test_config(text);
+  const auto data = datasets().build(all, "datasets/validation");
+  const EvalFile file = outputs_of(run, 4);
+  const auto look = [&](const std::string& name) {
+    return callbacks().factory("evaluator", all,
+                               "iterator")({run.root(), *data, file, all, all, name});
+  };
+  CHECK(look("same").scalars.at("mean").read("mean") ==
+        doctest::Approx(numbers_of(run, 4)["validation/eval_op/same"].get<double>()));
+  CHECK(message_of([&] { look("ev"); }) ==
+        "eval/evaluators has no evaluator \"ev\"; there are: same");
 }
 
 /// An evaluator of one's own: the mean of a key, and the largest of all.

@@ -168,6 +168,15 @@ print(json.dumps([x if isinstance(x, list) else [x] for x in found]))
         doctest::Approx(value_of("Perplexity", data.at("next"), data.at("tokens"))));
 }
 
+TEST_CASE("numbers that are no probabilities are refused where AUROC is to take probabilities") {
+  const at::Tensor scores = at::tensor({0.5, 1.5, -2., 1.});
+  const at::Tensor target = at::tensor({0, 1, 0, 1});
+  CHECK(message_of([&] { value_of("{class: AUROC, from: probabilities}", scores, target); }) ==
+        "AUROC: 2 of the predictions are not in [0, 1], as probabilities are; from: logits "
+        "takes what a sigmoid or a softmax makes probabilities of");
+  CHECK(value_of("{class: AUROC, from: probabilities}", scores.clamp(0, 1), target) == 1);
+}
+
 TEST_CASE("of equal logits the first counts as the larger one") {
   const at::Tensor logits = at::tensor({1., 1., 0., 1., 1., 0.}).view({2, 3});
   const at::Tensor target = at::tensor({0, 1});

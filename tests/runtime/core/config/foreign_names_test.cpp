@@ -81,6 +81,10 @@ TEST_CASE("a key from elsewhere is answered with the key here, by its meaning be
         "test.yaml:8: unknown key \"val_freq\": did you mean \"eval_hook/freq\"? As in eval_hook: "
         "{freq: 1e}; 1e is an epoch, 500 are steps" +
             unknown);
+  CHECK(refused(base + "dataroot: photos\n") ==
+        "test.yaml:8: unknown key \"dataroot\": a dataset of a folder has \"path\", of pairs "
+        "\"folder\", below datasets/train" +
+            unknown);
   CHECK(refused(base + "fast_dev_run: true\n") ==
         "test.yaml:8: unknown key \"fast_dev_run\": --check tries every op on one batch, -d is a "
         "run of 10 steps" +

@@ -25,6 +25,26 @@ std::unique_ptr<Dataset> captions_of(const ScratchFolder& folder, const std::str
   return dataset_of(fmt::format("{{class: ImageText, path: {}{}}}", folder.path(), more));
 }
 
+TEST_CASE("captions of several lengths in one batch are an error that names Padded") {
+  const ScratchFolder folder;
+  add(folder, "a.png", "rgb-8.png");
+  add(folder, "b.png", "rgb-8.png");
+  folder.write("a.txt", "a cat");
+  folder.write("b.txt", "two dogs");
+  const auto data = captions_of(folder, ", tokenizer: bytes");
+  CHECK(message_of([&] {
+          data->collate({example_of(*data, 0), example_of(*data, 1)}, {0, 1});
+        }) ==
+        "captions of 5 and 8 tokens in one batch: {class: Padded, pad: {tokens: 0}, dataset: "
+        "{class: ImageText, ...}} makes them equally long");
+  const auto padded =
+      dataset_of(fmt::format("{{class: Padded, pad: {{tokens: 0}}, dataset: {{class: ImageText, "
+                             "path: {}, tokenizer: bytes}}}}",
+                             folder.path()));
+  const Batch batch = padded->collate({example_of(*padded, 0), example_of(*padded, 1)}, {0, 1});
+  CHECK(batch["tokens"].sizes() == at::IntArrayRef{2, 8});
+}
+
 TEST_CASE("an image has the text of the file beside it, and its tokens") {
   const ScratchFolder folder;
   add(folder, "a.png", "rgb-8.png");

@@ -73,6 +73,11 @@ TEST_CASE("filters choose records by numbers, texts and functions, before pictur
           pass_of(path + "filter: {class: within, key: class, least: 2, most: 1}");
         }) == "test.yaml:2: filter/most: expected 2 or more, as least is, found 1");
   CHECK(message_of([&] {
+          pass_of(path + "filter: {class: within, key: clas, least: 2}\non_damage: skip");
+        })
+            .starts_with("test.yaml:2: filter/key: the first record has no \"clas\": did you mean "
+                         "\"class\"? It has: "));
+  CHECK(message_of([&] {
           pass_of(path + "filter: {class: wihtin, key: class}");
         }).find("did you mean \"within\"?") != std::string::npos);
 }

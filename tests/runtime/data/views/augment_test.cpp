@@ -79,6 +79,38 @@ TEST_CASE("noise has its deviation and stays within an image's values") {
   CHECK(deviation < 0.205);
 }
 
+TEST_CASE("views are new images, each changed by itself, and the image stays") {
+  const auto source = dataset_of("{class: Synthetic, shape: [3, 8, 8], size: 20}");
+  const auto dataset = dataset_of(
+      "{class: Augment, views: {one: image, two: image}, augmentations: [{class: "
+      "RandomResizedCrop, "
+      "size: 4}, RandomHorizontalFlip], dataset: {class: Synthetic, shape: [3, 8, 8], size: 20}}");
+  Random random(1), again(1);
+  const Example example = dataset->get(7, random);
+  CHECK(at::equal(example.tensors.at("image"), image_of(*source, 7, 1)));
+  CHECK(example.tensors.at("one").sizes() == at::IntArrayRef{3, 4, 4});
+  CHECK(example.tensors.at("two").sizes() == at::IntArrayRef{3, 4, 4});
+  CHECK_FALSE(at::equal(example.tensors.at("one"), example.tensors.at("two")));
+  CHECK(at::equal(example.tensors.at("two"), dataset->get(7, again).tensors.at("two")));
+}
+
+TEST_CASE("a view of nothing, of a name that is taken, or beside other images is refused") {
+  const auto message = [](const std::string& keys) {
+    return message_of([&] {
+      Random random(1);
+      dataset_of("{class: Augment, " + keys + ", " + kSource + "}")->get(0, random);
+    });
+  };
+  CHECK(message("views: {one: imag}") ==
+        "Augment: nothing under \"imag\", of which views/one is made; there are: image, class");
+  CHECK(message("views: {image: image}") ==
+        "Augment: \"image\" of views is there already; give the view another name");
+  CHECK(message("views: {}").find("views: expected a map such as {one: image, two: image}") !=
+        std::string::npos);
+  CHECK(message("views: {one: image}, images: [image]")
+            .find("images: not with views, which are images alone") != std::string::npos);
+}
+
 TEST_CASE("what is no image is refused with its key") {
   const auto dataset = dataset_of("{class: Augment, key: class, " + kSource + "}");
   CHECK(message_of([&] { image_of(*dataset, 0, 0); }) ==

@@ -16,6 +16,7 @@
 #include "tests/dataset_of.h"
 #include "tests/fuzz.h"
 #include "tests/runtime/data/views/numbers.h"
+#include "tests/scratch_folder.h"
 
 namespace stepop {
 

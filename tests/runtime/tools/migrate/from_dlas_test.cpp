@@ -240,6 +240,18 @@ TEST_CASE("parameters that an optimizer does not read are named, and left out") 
         "{lr: 0.1, beta1: 0.5, beta2: 0.9} momentum: left out: adamw does not read it");
 }
 
+TEST_CASE("keys of a step and of train that nothing reads there are named, and left out") {
+  Value config = parse_yaml(kBase, {"base", 0});
+  config.find("steps/g")->as_map().set("optimizr", Value("lamb"));
+  config.find("train")->as_map().set("warmup_itr", Value(int64_t{5}));
+  const TranslatedConfig made = translate_dlas(config);
+  CHECK(made.config.find("steps/g/optimizr") == nullptr);
+  CHECK(made.config.find("train/warmup_itr") == nullptr);
+  const std::string text = translated(config);
+  CHECK(text.find("steps/g/optimizr: left out: nothing reads it there\n") != std::string::npos);
+  CHECK(text.find("train/warmup_itr: left out: nothing reads it there\n") != std::string::npos);
+}
+
 TEST_CASE("keys of a dataset that is not here are named with it") {
   const TranslatedConfig made =
       translate_dlas(parse_yaml("datasets: {train: {mode: zipfile, path: a.zip, resolution: 32}}\n"

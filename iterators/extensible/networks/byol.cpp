@@ -1,0 +1,200 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iterators/extensible/network_hooks.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/networks/network.h"
+
+namespace stepop::extensible {
+namespace {
+
+namespace nn = torch::nn;
+
+/// What a projector or a predictor is made of.
+struct ProjectionSizes {
+  int64_t output;
+  int64_t hidden;
+};
+
+/// Two linear layers behind what a network makes of images. For feature maps [B, C, H, W],
+/// `is_structural` puts two convolutions before, each of which halves height and width.
+class Projection : public nn::Module {
+ public:
+  Projection(at::IntArrayRef sizes, const ProjectionSizes& projection, bool is_structural)
+      : layers_(register_module("net", nn::Sequential())) {
+    int64_t features = 1;
+    for (size_t i = 1; i < sizes.size(); ++i) {
+      features *= is_structural && i > 1 ? (sizes[i] + 3) / 4 : sizes[i];
+    }
+    for (int i = 0; is_structural && i < 2; ++i) {
+      layers_->push_back(nn::Conv2d(nn::Conv2dOptions(sizes[1], sizes[1], 3).padding(1).stride(2)));
+      layers_->push_back(nn::BatchNorm2d(sizes[1]));
+      layers_->push_back(nn::ReLU());
+    }
+    if (is_structural) layers_->push_back(nn::Flatten());
+    layers_->push_back(nn::Linear(features, projection.hidden));
+    layers_->push_back(nn::BatchNorm1d(projection.hidden));
+    layers_->push_back(nn::ReLU());
+    layers_->push_back(nn::Linear(projection.hidden, projection.output));
+    is_structural_ = is_structural;
+  }
+
+  at::Tensor forward(const at::Tensor& x) {
+    return layers_->forward(is_structural_ ? x : x.flatten(1));
+  }
+
+ private:
+  nn::Sequential layers_;
+  bool is_structural_ = false;
+};
+
+/// The network that is trained, and the projector behind it.
+class ByolEncoder : public nn::Module {
+ public:
+  ByolEncoder(const Config& params, const ProjectionSizes& sizes) {
+    net_ = std::dynamic_pointer_cast<Network>(models().build(params, "subnet"));
+    if (!net_) throw params.error("subnet", "expected a network with one input and one output");
+    register_module("net", net_);
+    const at::Tensor seen = representation_of_zeros(params);
+    const bool is_structural = params.get("use_structural_mlp", false);
+    if (seen.dim() < 2 || (is_structural && seen.dim() != 4)) {
+      throw params.error("subnet",
+                         fmt::format("expected a network that makes {} of a picture, found {}",
+                                     is_structural ? "features [B, C, H, W]" : "features [B, ...]",
+                                     describe_tensor(seen)));
+    }
+    projector_ = register_module("projector",
+                                 std::make_shared<Projection>(seen.sizes(), sizes, is_structural));
+  }
+
+  at::Tensor forward(const at::Tensor& x) { return checkpointed(*projector_, net_->forward(x)); }
+
+  std::string warning() const { return net_->warning(); }
+
+ private:
+  at::Tensor representation_of_zeros(const Config& params) {
+    const int64_t channels = params.get_at_least("channels", 1, 3);
+    const int64_t size = params.get_at_least("image_size", 1);
+    const at::NoGradGuard no_grad;
+    net_->eval();
+    at::Tensor seen;
+    try {
+      seen = net_->forward(at::zeros({2, channels, size, size}));
+    } catch (const std::exception& error) {
+      throw params.error("subnet", fmt::format("it fails with pictures [2, {}, {}, {}] (channels, "
+                                               "image_size): {}",
+                                               channels, size, size, error_text(error)));
+    }
+    net_->train();
+    return seen;
+  }
+
+  std::shared_ptr<Network> net_;
+  std::shared_ptr<Projection> projector_;
+};
+
+/// BYOL (Grill et al., 2020): two views of pictures [B, C, H, W] to the losses of each example,
+/// [B]. A network is trained so that what a predictor makes of one view is what a moving average of
+/// the network makes of the other. Parameters have the names of DL-Art-School.
+class Byol : public MultiNetwork, public NetworkHooks {
+ public:
+  explicit Byol(const Config& params) : decay_(params.get("moving_average_decay", 0.99)) {
+    check_layer(params);
+    if (!(decay_ >= 0 && decay_ <= 1)) {
+      throw params.error("moving_average_decay",
+                         fmt::format("expected a number from 0 to 1, found {}", decay_));
+    }
+    const ProjectionSizes sizes{.output = params.get_at_least("projection_size", 1, 256),
+                                .hidden = params.get_at_least("projection_hidden_size", 1, 4096)};
+    online_ = register_module("online_encoder", std::make_shared<ByolEncoder>(params, sizes));
+    predictor_ = register_module(
+        "online_predictor",
+        std::make_shared<Projection>(at::IntArrayRef{2, sizes.output}, sizes, false));
+    target_ = register_module("target_encoder", std::make_shared<ByolEncoder>(params, sizes));
+    const at::NoGradGuard no_grad;
+    load_tensors("target_encoder", tensors_of(*target_), tensors_of(*online_));
+    for (auto& parameter : target_->parameters()) parameter.requires_grad_(false);
+  }
+
+  std::vector<std::string> input_names() const override { return {"image_one", "image_two"}; }
+
+  std::vector<at::Tensor> forward_all(const std::vector<at::Tensor>& inputs) override {
+    const at::Tensor& one = inputs.at(0);
+    const at::Tensor& two = inputs.at(1);
+    const at::Tensor projected_one = online_->forward(one);
+    const at::Tensor projected_two = online_->forward(two);
+    const at::Tensor predicted_one = predictor_->forward(projected_one);
+    const at::Tensor predicted_two = predictor_->forward(projected_two);
+    at::Tensor target_one, target_two;
+    {
+      const at::NoGradGuard no_grad;
+      target_one = target_->forward(one);
+      target_two = target_->forward(two);
+    }
+    return {distances(predicted_one, target_two) + distances(predicted_two, target_one)};
+  }
+
+  void update_for_step(int64_t) override {
+    const auto online = online_->parameters();
+    auto target = target_->parameters();
+    for (size_t i = 0; i < target.size(); ++i) {
+      target[i].mul_(decay_).add_(online[i], 1 - decay_);
+    }
+  }
+
+  Scalars get_debug_values(int64_t) override { return {{"target_ema_beta", decay_}}; }
+
+ private:
+  /// There, a hidden layer is found by its name while the network runs.
+  static void check_layer(const Config& params) {
+    if (!params.has("hidden_layer") || *params.peek("hidden_layer") == Value(int64_t{-1})) return;
+    throw params.error(
+        "hidden_layer",
+        fmt::format("expected -1, the network's output, found {}: a network from Python ends at "
+                    "another layer when the layers behind it are exported as torch.nn.Identity()",
+                    params.peek("hidden_layer")->describe()));
+  }
+
+  /// The squared distances of vectors [B, D] of length one, [B].
+  static at::Tensor distances(const at::Tensor& a, const at::Tensor& b) {
+    const auto unit = [](const at::Tensor& x) {
+      return x / at::linalg_vector_norm(x, 2, -1, /*keepdim=*/true).clamp_min(1e-12);
+    };
+    return 2 - 2 * (unit(a) * unit(b)).sum(-1);
+  }
+
+  double decay_;
+  std::shared_ptr<ByolEncoder> online_, target_;
+  std::shared_ptr<Projection> predictor_;
+};
+
+STEPOP_REGISTER(
+    models(), "byol",
+    [](const Config& params) { return std::make_shared<networks::Built<Byol>>(params); },
+    {"BYOL: two views of pictures to the losses of each example; trains another network without "
+     "labels.",
+     {{"subnet", "", "the network that is trained: a picture to features, {class: Exported, ...}"},
+      {"image_size", "", "height and width of the pictures"},
+      {"channels", "3", "of the pictures"},
+      {"hidden_layer", "-1", "which layer of it gives the features: -1, the last"},
+      {"use_structural_mlp", "false", "two convolutions before the projection"},
+      {"projection_size", "256", "numbers that are compared"},
+      {"projection_hidden_size", "4096", "width of the hidden layers of projection and prediction"},
+      {"moving_average_decay", "0.99", "of the network that the other view goes through"}}});
+
+}  // namespace
+}  // namespace stepop::extensible
