@@ -222,7 +222,7 @@ TEST_CASE("a run with a network that never trains resumes, with the same bits") 
 
 std::string page() {
   std::ostringstream text;
-  text << std::ifstream(STEPOP_SOURCE_DIR "/iterators/extensible/README.md").rdbuf();
+  text << std::ifstream(STEPOP_SOURCE_DIR "/iterators/DLAS.md").rdbuf();
   return text.str();
 }
 
