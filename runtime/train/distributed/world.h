@@ -22,9 +22,9 @@ class Link;
 /// processes. A process that trains alone is a world of size 1, in which these functions cost
 /// nothing.
 ///
-/// Tensors go through PyTorch's c10d with Gloo, those of a GPU by way of the host. Texts, and waits without a limit, go
-/// through its TCPStore, which rank 0 (or torchrun) keeps. A thread sends this process's heartbeat
-/// four times a second, and watches the heartbeats of the others.
+/// Tensors go through PyTorch's c10d with Gloo, those of a GPU by way of the host. Texts, and waits
+/// without a limit, go through its TCPStore, which rank 0 (or torchrun) keeps. A thread sends this
+/// process's heartbeat four times a second, and watches the heartbeats of the others.
 ///
 /// Throws PeerError when another process failed, hangs or is gone.
 class World {
