@@ -199,7 +199,7 @@ class AUROC : public Metric {
     const bool is_double = prediction.scalar_type() == at::kDouble;
     at::Tensor scores = is_double ? prediction : prediction.to(at::kFloat);
     if (from_ == "probabilities") {
-      add("outside", at::logical_or(scores<0, scores> 1).sum());
+      add("outside", at::logical_or(scores.lt(0), scores.gt(1)).sum());
     }
     if (from_ == "logits") scores = is_binary ? scores.sigmoid() : scores.softmax(1);
     if (is_binary) scores = at::stack({1 - scores, scores}, 1);
