@@ -68,7 +68,8 @@ TEST_CASE("every form that a key may have fits the schema") {
   const ScratchFolder folder;
   folder.write(
       "a.yaml",
-      "hooks: [MyHook, {class: Other, x: 3}]\ncheckpoint_modules: decoder\n"
+      "hooks: [MyHook, {class: Other, x: 3}, {class: LargestGradients, when: 5e}]\n"
+      "checkpoint_modules: decoder\n"
       "log_freq: {every: 5, at_start: \"{extra/yes}\", grow: null}\n"
       "log_ops: [train/log_op, {op: validation/log_op, when: 2e, images: {format: png}}]\n"
       "optimizer: null\nbatch_size: {per_process: 4}\nnum_epochs: 0.5\n"

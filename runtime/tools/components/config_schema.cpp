@@ -122,14 +122,16 @@ struct Node {
   OrderedMap<Node> below;
 };
 
+constexpr std::string_view kComponent = "component ";
+
 /// A map, or a list, of what is below a node.
 Json schema_of_children(const Node& node, bool is_list);
 
 Json schema_of(const Node& node) {
   const std::string_view type = node.key == nullptr ? "map" : node.key->type;
   Json schema;
-  if (node.below.empty()) {
-    schema = schema_of_type(type);
+  if (node.below.empty() || type.starts_with(kComponent)) {
+    schema = schema_of_type(type);  // a component's definition has the keys below it
   } else if (type == "map | list") {
     schema = any_of({schema_of_children(node, false), schema_of_children(node, true)});
   } else if (type == "map" || type == "list") {
@@ -193,10 +195,23 @@ Json properties_of(const std::vector<Parameter>& parameters) {
   return properties;
 }
 
-Json schema_of(const Registration& component, bool is_declared) {
+/// The runtime's own keys within components of a kind, as `when` of a hook, by kind.
+void add_own_keys(const Node& node, OrderedMap<Json>& of_kinds) {
+  const std::string_view type = node.key == nullptr ? "" : node.key->type;
+  for (const auto& [name, child] : node.below) {
+    if (type.starts_with(kComponent)) {
+      of_kinds[std::string(type.substr(kComponent.size()))][name] = schema_of(child);
+    }
+    add_own_keys(child, of_kinds);
+  }
+}
+
+/// `own`: keys that components of this kind have besides their parameters.
+Json schema_of(const Registration& component, bool is_declared, const Json& own) {
   Json schema = {{"description", component.about.summary}};
   if (!is_declared) return schema;
   Json properties = properties_of(component.about.parameters);
+  for (const auto& item : own.items()) properties[item.key()] = item.value();
   for (const char* name : {"class", "type"}) {
     if (!properties.contains(name)) properties[name] = true;
   }
@@ -281,6 +296,8 @@ std::string config_schema(bool is_strict, const std::set<std::string>& built_in)
                  {"title", "A config of stepop"}};
   schema.update(schema_of_top(root, built_in));
   Json& definitions = schema["definitions"];
+  OrderedMap<Json> own;
+  add_own_keys(root, own);
   for (const Catalogue* catalogue : Catalogue::all()) {
     const auto define = [&](const std::string& name, Json definition) {
       definitions[reference(name).substr(reference("").size())] = std::move(definition);
@@ -288,7 +305,8 @@ std::string config_schema(bool is_strict, const std::set<std::string>& built_in)
     define(catalogue->kind(), schema_of(*catalogue, is_strict));
     for (const auto& registration : catalogue->registrations()) {
       define(full_name(*catalogue, registration),
-             schema_of(registration, is_declared(*catalogue, registration, built_in)));
+             schema_of(registration, is_declared(*catalogue, registration, built_in),
+                       own[catalogue->kind()]));
     }
   }
   return schema.dump(1);

@@ -173,7 +173,7 @@ void Reporter::show_outputs() {
   console_.info(fmt::format("outputs: {}", last_outputs_));
   const std::string python = fmt::format("import h5py; f = h5py.File({}); print(f[{}].shape)",
                                          python_text(last_outputs_), python_text(last_output_key_));
-  console_.info("load them:  python -c " + shell_word(python));
+  console_.info("load them:  python3 -c " + shell_word(python));
 }
 
 }  // namespace stepop
