@@ -188,7 +188,7 @@ print(abs(logits - h5py.File(sys.argv[2])['outputs/logits'][:]).max() < 1e-5)
 
 TEST_CASE("the line that says how to load the outputs works as it stands") {
   const std::string& out = whole_run().result.out;
-  const size_t begin = out.find("python -c ");
+  const size_t begin = out.find("python3 -c ");
   REQUIRE(begin != std::string::npos);
   const std::string line = out.substr(begin, out.find('\n', begin) - begin);
   const CommandResult result = run_in(whole_run().folder, STEPOP_SOURCE_DIR "/.venv/bin/" + line);
