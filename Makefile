@@ -12,7 +12,8 @@ deps: deps-build deps-test deps-develop  ## install what is missing for everythi
 deps-build:
 	@cmake/install_deps.sh build
 deps-test: deps-build
-	@cmake/install_deps.sh test docs
+	@cmake/install_deps.sh test
+	@cmake/install_deps.sh docs || echo "stepop: the test of the site is skipped, as its packages cannot be installed"
 deps-docs: deps-build
 	@cmake/install_deps.sh docs
 deps-develop: deps-test
