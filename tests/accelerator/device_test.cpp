@@ -16,8 +16,11 @@
 #include <map>
 #include <string>
 
+#include "runtime/core/base/error.h"
 #include "runtime/train/networks/generators.h"
+#include "runtime/train/run/device.h"
 #include "tests/accelerator/accelerator.h"
+#include "tests/test_run.h"
 
 namespace stepop::accelerator {
 namespace device_test {
@@ -25,6 +28,16 @@ namespace device_test {
 const at::Device kDevice(at::kHPU, 0);
 
 at::Tensor pinned(const at::Tensor& tensor) { return tensor.pin_memory(); }
+
+TEST_CASE("processes take the devices of a machine in turn, and a number is that device") {
+  const auto device = [](const char* name, int rank) {
+    return read_device(test_config(std::string("device: ") + name), rank);
+  };
+  CHECK(device("hpu", 0) == kDevice);
+  CHECK(device("hpu", 3) == kDevice);  // there is one
+  CHECK(device("hpu:0", 3) == kDevice);
+  CHECK_THROWS_AS(device("hpu:1", 0), UsageError);
+}
 
 TEST_CASE("operations, gradients and views have the values of the CPU") {
   const at::Tensor x = at::rand({4, 3, 8, 8});

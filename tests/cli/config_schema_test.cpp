@@ -155,6 +155,7 @@ TEST_CASE("fifty mistakes do not fit the schema") {
       "telemetry: {active: often}",
       "telemetry: {wieghts: 3}",
       "hooks: {a: {class: NoSuchHook}}",
+      "hooks: {a: {class: LargestGradients, when: often}}",
       "eval_filter: {steps: 100}",
       "data_checksums: all",
       "n_prefetch: 0",

@@ -169,16 +169,4 @@ std::string plain_about(std::string_view markdown) {
   return text;
 }
 
-std::string own_keys_markdown() {
-  std::string text = "| key | type | default | meaning |\n|---|---|---|---|\n";
-  for (const OwnKey& key : own_keys()) {
-    std::string type(key.type);
-    for (size_t at = type.find('|'); at != std::string::npos; at = type.find('|')) {
-      type.replace(at, 1, "or");
-    }
-    text += fmt::format("| `{}` | {} | {} | {} |\n", key.path, type, key.default_value, key.about);
-  }
-  return text;
-}
-
 }  // namespace stepop

@@ -68,7 +68,4 @@ std::vector<std::string> idle_keys(const Config& config, bool train);
 /// The meaning of a key without Markdown's links and backquotes.
 std::string plain_about(std::string_view markdown);
 
-/// The table of all keys in Markdown; links are relative to the folder configs.
-std::string own_keys_markdown();
-
 }  // namespace stepop

@@ -18,6 +18,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/core/measure/tensor_memory.h"
@@ -26,6 +27,7 @@
 #include "runtime/train/networks/generators.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/networks/networks.h"
+#include "runtime/train/networks/sync_batch_norm.h"
 #include "tests/message_of.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"
@@ -111,6 +113,29 @@ const at::Tensor& image() {
 
 State tower_step(const Built& built, const at::Tensor& input = image()) {
   return step(*built.network, [&] { return built.tower().forward(input); });
+}
+
+TEST_CASE("a second run in another thread, as that of a device, shares batches like the first") {
+  const Built built("model: TestTower\ncheckpoint_modules: blocks\n");
+  World world;
+  const StepClock clock;
+  SyncBatchNorm sync(world, clock);
+  std::vector<SyncBatchNorm*> seen;
+  built.tower().blocks[1]->disturb = [&](const at::Tensor&) {
+    seen.push_back(SyncBatchNorm::of_thread());
+  };
+  at::Tensor loss;
+  {
+    const SyncBatchNorm::Scope scope(&sync);
+    loss = built.tower().forward(image()).sum();
+  }
+  SyncBatchNorm* after = &sync;
+  std::thread([&] {
+    loss.backward();
+    after = SyncBatchNorm::of_thread();
+  }).join();
+  CHECK(seen == std::vector<SyncBatchNorm*>{&sync, &sync});
+  CHECK(after == nullptr);  // of the other thread
 }
 
 TEST_CASE("modules that are run again have the gradients of those that keep everything") {
