@@ -31,6 +31,7 @@ accumulate: 2
 num_steps: {0}
 num_threads: 1
 n_data_processes: 2
+data_timeout: 60s  # with it, workers prepare quick batches as well
 start_log_freq: 2
 log_freq: 8
 ckpt_freq: 3
