@@ -20,7 +20,7 @@ set(front_files
   runtime/core/system/ append_file atomic_file checksum file_calls file_lock folders owner read_file
   eval_out/read/ find_evaluations
   runtime/train/checkpoint/ checkpoint checkpoint_folder progress
-  runtime/train/run/ data_files provenance run_directory run_lock run_summary start_record
+  runtime/train/run/ data_files provenance run_directory run_lock run_summary start_record thread_wait
   runtime/tools/cli/ arguments command command_line config_groups flags help remedy run_starts standard_streams
   runtime/tools/components/ config_paths
   runtime/tools/code/ build_settings

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <stdexcept>
@@ -9,11 +11,18 @@
 #include <vector>
 
 #include "runtime/train/run/device.h"
+#include "runtime/train/run/thread_wait.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/rows.h"
 
 /// Runs the benchmarks that are named, or all.
 int main(int argc, char** argv) {
+  // Threads wait as in the command `stepop`; OpenMP reads these variables when it is loaded.
+  if (const char* started = "STEPOP_BENCH_STARTED"; std::getenv(started) == nullptr) {
+    ::setenv(started, "1", 1);
+    stepop::set_default_thread_wait();
+    ::execv("/proc/self/exe", argv);
+  }
   namespace bench = stepop::bench;
   const std::vector<std::pair<std::string, std::function<void()>>> benches = {
       {"steps", bench::bench_steps},

@@ -99,13 +99,7 @@ Arguments with_tuned(const Arguments& arguments, const std::optional<ReadStart>&
   std::vector<char*> pointers;
   for (auto& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  for (const auto& [name, value] : variables_of_thread_wait(wait)) {
-    if (value) {
-      ::setenv(name.c_str(), value->c_str(), 1);
-    } else {
-      ::unsetenv(name.c_str());
-    }
-  }
+  set_variables(variables_of_thread_wait(wait));
   std::fflush(nullptr);
   // The program's own name is the name that tools then show.
   ::execv(std::filesystem::read_symlink("/proc/self/exe").c_str(), pointers.data());

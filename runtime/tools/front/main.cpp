@@ -19,6 +19,7 @@
 #include "runtime/tools/front/library_folders.h"
 #include "runtime/tools/front/made_texts.h"
 #include "runtime/tools/front/needs_libtorch.h"
+#include "runtime/train/run/thread_wait.h"
 
 namespace stepop {
 namespace {
@@ -67,6 +68,7 @@ std::optional<int> run(int argc, char** argv) {
 /// Becomes the whole program. It lies beside libstepop.so, and is found as the system would find
 /// that library, so that an installation can be moved.
 int become_whole_program(char** argv) {
+  set_default_thread_wait();
   for (const auto& folder : library_folders()) {
     ::execv(fmt::format("{}/stepop_program/stepop", folder).c_str(), argv);
     if (errno != ENOENT && errno != ENOTDIR) break;

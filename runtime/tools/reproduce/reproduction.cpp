@@ -304,7 +304,7 @@ class Plan {
     if (!start.record) return;
     const auto is_for_bits = [](std::string_view name) {
       return matters_in_environment(name) && name != "LANG" && name != "LC_ALL" && name != "TZ" &&
-             name != "STEPOP_CACHE" && name != "GOMP_SPINCOUNT";  // only for speed; main() sets it
+             name != "STEPOP_CACHE" && name != "OMP_WAIT_POLICY" && name != "GOMP_SPINCOUNT";
     };
     std::vector<std::string> hidden;
     OrderedMap<std::string> wanted;

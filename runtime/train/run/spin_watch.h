@@ -46,7 +46,7 @@ class SpinWatch {
 };
 
 /// During its lifetime, libgomp has more threads than there are cores; therefore it lets all of
-/// them sleep soon when they wait.
+/// them sleep soon when they wait. How soon, the variables of `thread_wait: auto` say.
 class Crowd {
  public:
   /// `threads`: the number of libgomp's computing threads, at most the number of cores. Throws

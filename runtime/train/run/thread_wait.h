@@ -27,7 +27,14 @@ Variables variables_of_thread_wait(const std::string& name);
 /// Reads the config's value; empty when the key is missing. Throws UsageError for another word.
 std::string read_thread_wait(const Config& config);
 
-/// The value whose variables this process was started with; empty for the user's own variables.
+/// Sets or removes environment variables, for a program that starts after this call.
+void set_variables(const Variables& variables);
+
+/// Sets the variables of `auto`, if the environment has none of the variables.
+void set_default_thread_wait();
+
+/// The value whose variables this process was started with; `auto` without variables; empty for
+/// the user's own.
 std::string own_thread_wait();
 
 }  // namespace stepop

@@ -43,14 +43,26 @@ TEST_CASE("each way to wait is known by the variables that ask for it") {
   const Environment environment;
   for (const std::string name : kThreadWaits) {
     CAPTURE(name);
-    for (const auto& [variable, value] : variables_of_thread_wait(name)) {
-      Environment::set(variable, value);
-    }
+    set_variables(variables_of_thread_wait(name));
+    CHECK(own_thread_wait() == name);
+    set_default_thread_wait();
     CHECK(own_thread_wait() == name);
   }
   Environment::set("OMP_WAIT_POLICY", std::nullopt);
   Environment::set("GOMP_SPINCOUNT", "77");
   CHECK(own_thread_wait().empty());
+  set_default_thread_wait();
+  CHECK(std::getenv("GOMP_SPINCOUNT") == std::string("77"));
+}
+
+TEST_CASE("without variables the way to wait is auto, with those for its crowds from then on") {
+  const Environment environment;
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) Environment::set(name, {});
+  CHECK(own_thread_wait() == "auto");
+  set_default_thread_wait();
+  CHECK(own_thread_wait() == "auto");
+  CHECK(std::getenv("OMP_WAIT_POLICY") == std::string("active"));
+  CHECK(std::getenv("GOMP_SPINCOUNT") == std::string("300000"));
 }
 
 TEST_CASE("another word for how threads wait is refused with its place") {
