@@ -71,7 +71,8 @@ install_python_packages() {
     "$python" -m venv "$venv"
   fi
   say "installing ${missing[*]} into $venv"
-  "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check "${options[@]}" "${missing[@]}"
+  # Python compiles a file when a program imports it: of LibTorch's package that is a tenth.
+  "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-compile "${options[@]}" "${missing[@]}"
 }
 
 (($#)) || set -- build test docs develop

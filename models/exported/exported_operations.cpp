@@ -7,8 +7,12 @@
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 
+#include <optional>
+
 #include "runtime/core/base/error.h"
+#include "runtime/train/networks/autocast.h"
 #include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/networks/float32_modules.h"
 
 namespace stepop {
 
@@ -199,15 +203,20 @@ struct ExportedOperations::Run {
     for (const size_t slot : operation.freed) values[slot] = {};
   }
 
-  /// Runs a module's call in a run of its own, which the backward pass repeats.
-  void run_checkpointed(const ExportedModuleCall& call) {
+  /// Runs a module's call in a run of its own, which the backward pass repeats when the config says
+  /// so; in float32, when the config names the module's device for that.
+  void run_module(const ExportedModuleCall& call, const std::optional<c10::Device>& in_float32_on) {
     Run inner{.all = all, .device = device, .values = std::vector<IValue>(values.size())};
     std::vector<at::Tensor> tensors;
     for (const size_t slot : call.state) inner.values[slot] = values[slot];
     for (const size_t slot : call.inputs) {
       inner.values[slot] = values[slot];
-      if (values[slot].isTensor()) tensors.push_back(values[slot].toTensor());
+      if (!values[slot].isTensor()) continue;
+      if (in_float32_on) inner.values[slot] = in_float32(values[slot].toTensor());
+      tensors.push_back(inner.values[slot].toTensor());
     }
+    std::optional<AutocastGuard> guard;
+    if (in_float32_on) guard.emplace(Precision::kFloat32, *in_float32_on);
     // The backward pass may be later than the network.
     const auto forward = [kept = all.shared_from_this(), part = call.module->shared_from_this(),
                           &call, start = inner] {
@@ -216,9 +225,12 @@ struct ExportedOperations::Run {
       return run.values;
     };
     {
-      const checkpointing::Region region(
-          const_cast<torch::nn::Module&>(*call.module), [forward] { forward(); },
-          std::move(tensors));
+      std::optional<checkpointing::Region> region;
+      if (checkpointing::is_due(*call.module)) {
+        region.emplace(
+            const_cast<torch::nn::Module&>(*call.module), [forward] { forward(); },
+            std::move(tensors));
+      }
       inner.values = forward();
     }
     for (size_t i = call.begin; i < call.end; ++i) {
@@ -234,8 +246,10 @@ struct ExportedOperations::Run {
       while (call != all.module_calls.end() && call->begin < i) ++call;
       bool ran = false;
       for (; !ran && call != all.module_calls.end() && call->begin == i; ++call) {
-        if (call->module == nullptr || !checkpointing::is_due(*call->module)) continue;
-        run_checkpointed(*call);
+        if (call->module == nullptr) continue;
+        const auto in_float32_on = float32_device(*call->module);
+        if (!in_float32_on && !checkpointing::is_due(*call->module)) continue;
+        run_module(*call, in_float32_on);
         i = call->end;
         ran = true;
       }

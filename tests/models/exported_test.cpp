@@ -156,6 +156,25 @@ TEST_CASE("modules of an exported network are run again by their names, with the
   CHECK(differences(kept, again).empty());
 }
 
+TEST_CASE("modules of an exported network compute in float32 by their names") {
+  const auto outputs = [](const std::string& config, Precision precision) {
+    seed_generators(3, c10::kCPU);
+    Tracker tracker;
+    const Networks networks(test_config("networks: {model: {class: Exported, path: " +
+                                        nets().path("blocks.pt2") + "}}\n" + config),
+                            c10::kCPU, tracker);
+    const AutocastGuard guard(precision, c10::kCPU);
+    return run(*networks.get("model"), {at::randn({4, 4, 32, 32})})[0];
+  };
+  const at::Tensor whole = outputs("", Precision::kFloat32);
+  const at::Tensor half = outputs("", Precision::kBfloat16);
+  CHECK_FALSE(at::equal(half.to(at::kFloat), whole));
+  CHECK(at::equal(outputs("float32_modules: .\n", Precision::kBfloat16), whole));
+  const at::Tensor mixed = outputs("float32_modules: 'blocks\\.0$'\n", Precision::kBfloat16);
+  CHECK_FALSE(at::equal(mixed.to(at::kFloat), whole));
+  CHECK_FALSE(at::equal(mixed.to(at::kFloat), half.to(at::kFloat)));
+}
+
 std::string training_of(const std::string& model) {
   return "iterator: Classifier\nmodel: " + model + R"(
 datasets:

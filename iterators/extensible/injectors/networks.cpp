@@ -8,7 +8,7 @@
 #include "iterators/extensible/injector.h"
 #include "iterators/extensible/without_gradient.h"
 #include "runtime/core/base/error.h"
-#include "runtime/train/iterator/autocast.h"
+#include "runtime/train/networks/autocast.h"
 
 namespace stepop::extensible {
 namespace {

@@ -17,6 +17,7 @@
 #include "runtime/tools/trial/op_measurements.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/networks/float32_modules.h"
 #include "runtime/train/optim/update.h"
 #include "runtime/train/run/device.h"
 #include "runtime/train/run/signals.h"
@@ -258,7 +259,10 @@ void try_everything(Session& session, TensorMemory& memory, Console& console, bo
     console.info(fmt::format("run again in the backward pass: {}: {}",
                              counted(names.size(), "module"), list_text(names)));
   }
-  if (const auto text = checkpointed.warning(); !text.empty()) console.warn(text);
+  for (const std::string& text :
+       {checkpointed.warning(), context.networks.float32_modules().warning()}) {
+    if (!text.empty()) console.warn(text);
+  }
   show_networks(context, calls, console, shows_graphs);
   std::string hooks;
   for (const auto& hook : session.hooks()) {

@@ -13,7 +13,7 @@
 #include "runtime/core/log/run_log.h"
 #include "runtime/train/checkpoint/progress.h"
 #include "runtime/train/checkpoint/tracker.h"
-#include "runtime/train/iterator/autocast.h"
+#include "runtime/train/networks/autocast.h"
 #include "runtime/train/optim/named_parameters.h"
 #include "runtime/train/optim/non_finite.h"
 #include "runtime/train/optim/schedule.h"

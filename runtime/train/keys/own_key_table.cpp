@@ -281,6 +281,9 @@ constexpr OwnKey kKeys[] = {
      "memory, more time, the same bits. Regular expressions for their paths, as in "
      "[`\"decoder.*\"`](../runtime/train/networks/README.md)",
      kForTraining | kSameBits},
+    {"float32_modules", "regex | list of regex", "-",
+     "modules that compute in float32 whatever `precision` says. Regular expressions for their "
+     "paths, as in [`\"decoder.*\"`](../runtime/train/networks/README.md)"},
     {"channels_last", "bool", "false",
      "true: images in batches and the weights of convolutions have their channels last in memory. "
      "Shapes stay the same; values differ by rounding",

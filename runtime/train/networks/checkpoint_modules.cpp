@@ -7,9 +7,7 @@
 #include <iterator>
 #include <set>
 
-#include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
-#include "runtime/core/config/read_pattern.h"
 #include "runtime/train/networks/second_run.h"
 
 namespace stepop {
@@ -19,49 +17,24 @@ using checkpointing::Named;
 using checkpointing::named_modules;
 using checkpointing::use_engine_with_hooks;
 
-CheckpointModules::CheckpointModules(const Config& config, const std::vector<Network>& networks) {
+CheckpointModules::CheckpointModules(const Config& config,
+                                     const std::vector<ModulePattern::Network>& networks) {
   // LibTorch's threads of GPUs belong to the engine of the first backward pass: no other works
   // later.
   if (at::getAccelerator()) use_engine_with_hooks();
-  const Value* found = config.peek(kModulesKey);
-  if (found == nullptr || found->is_null() || (found->is_list() && found->as_list().empty())) {
-    config.get(kModulesKey, std::vector<std::string>{});  // marks the key as read
-    return;
-  }
-  std::vector<torch::nn::Module*> modules;
-  std::vector<std::string> paths;
-  std::vector<std::string> short_paths;  // without the network's name
-  for (const auto& [name, network] : networks) {
-    for (const auto& item : network->named_modules()) {
-      if (item.key().empty()) continue;
-      modules.push_back(item.value().get());
-      paths.push_back(name + "." + item.key());
-      short_paths.push_back(item.key());
+  for (const ModulePattern& pattern : read_module_patterns(config, kModulesKey, networks)) {
+    patterns_.push_back(pattern.text);
+    for (const auto& [path, module] : pattern.modules) {
+      Named& named = named_modules()[module];
+      named.path = path;
+      if (named.of_patterns.empty()) modules_.push_back(module);
+      named.of_patterns.insert(pattern.text);
     }
   }
-  const std::vector<NamePattern> patterns = read_patterns(config, kModulesKey);
-  for (size_t i = 0; i < patterns.size(); ++i) {
-    const std::string place =
-        found->is_list() ? fmt::format("{}/{}", kModulesKey, i) : std::string(kModulesKey);
-    patterns_.push_back(config.get<std::string>(place));
-    const std::vector<size_t> found_at = find_names(patterns[i], paths, short_paths);
-    for (const size_t at : found_at) {
-      Named& named = named_modules()[modules[at]];
-      named.path = paths[at];
-      if (named.of_patterns.empty()) modules_.push_back(modules[at]);
-      named.of_patterns.insert(patterns_.back());
-    }
-    if (!found_at.empty()) continue;
-    forget();
-    throw config.error(place, fmt::format("\"{}\" matches no module; there are: {}",
-                                          patterns_.back(), list_text(paths)));
-  }
-  use_engine_with_hooks();
+  if (!empty()) use_engine_with_hooks();
 }
 
-CheckpointModules::~CheckpointModules() { forget(); }
-
-void CheckpointModules::forget() const {
+CheckpointModules::~CheckpointModules() {
   for (const auto* module : modules_) named_modules().erase(module);
 }
 

@@ -12,6 +12,9 @@
 #include <vector>
 
 #include "runtime/core/config/config.h"
+#include "runtime/train/networks/autocast.h"
+#include "runtime/train/networks/float32_modules.h"
+#include "runtime/train/networks/module_patterns.h"
 #include "runtime/train/networks/second_run.h"
 
 namespace stepop {
@@ -25,10 +28,8 @@ namespace stepop {
 /// network: `model.decoder.0`. Among nested modules only the outermost module is run again.
 class CheckpointModules {
  public:
-  using Network = std::pair<std::string, std::shared_ptr<torch::nn::Module>>;
-
   /// Throws Error for a pattern that matches no module.
-  CheckpointModules(const Config& config, const std::vector<Network>& networks);
+  CheckpointModules(const Config& config, const std::vector<ModulePattern::Network>& networks);
   ~CheckpointModules();
   CheckpointModules(const CheckpointModules&) = delete;
   CheckpointModules& operator=(const CheckpointModules&) = delete;
@@ -43,19 +44,14 @@ class CheckpointModules {
   std::string warning() const;
 
  private:
-  void forget() const;
-
   std::vector<std::string> patterns_;
   std::vector<const torch::nn::Module*> modules_;
 };
 
-/// Calls `module.forward(inputs...)`; the backward pass runs it a second time when
-/// `checkpoint_modules` names the module. A network calls its larger blocks this way: `h =
-/// checkpointed(*block, h, embedding)`. The inputs are copied (tensors share their memory) and read
-/// again. Throws what the module throws. The backward pass throws Error when the inputs or weights
-/// have changed since, or when the module does not repeat its first run.
-template <std::derived_from<torch::nn::Module> Module, class... Inputs>
-auto checkpointed(Module& module, const Inputs&... inputs) {
+namespace checkpointing {
+
+template <class Module, class... Inputs>
+auto call(Module& module, const Inputs&... inputs) {
   if (!checkpointing::is_due(module)) return module.forward(inputs...);
   // The graph keeps the module alive.
   const auto forward = [kept = module.weak_from_this().lock(), &module, inputs...] {
@@ -67,6 +63,22 @@ auto checkpointed(Module& module, const Inputs&... inputs) {
       const_cast<std::remove_const_t<Module>&>(module), [forward] { forward(); },
       std::move(tensors));
   return forward();
+}
+
+}  // namespace checkpointing
+
+/// Calls `module.forward(inputs...)`; the backward pass runs it a second time when
+/// `checkpoint_modules` names the module, and it computes in float32 when `float32_modules` does. A
+/// network calls its larger blocks this way: `h = checkpointed(*block, h, embedding)`. The inputs
+/// are copied (tensors share their memory) and read again. Throws what the module throws. The
+/// backward pass throws Error when the inputs or weights have changed since, or when the module
+/// does not repeat its first run.
+template <std::derived_from<torch::nn::Module> Module, class... Inputs>
+auto checkpointed(Module& module, const Inputs&... inputs) {
+  const auto device = float32_device(module);
+  if (!device) return checkpointing::call(module, inputs...);
+  const AutocastGuard guard(Precision::kFloat32, *device);
+  return checkpointing::call(module, in_float32(inputs)...);
 }
 
 }  // namespace stepop

@@ -12,6 +12,7 @@
 #include "runtime/core/base/text.h"
 #include "runtime/train/networks/checkpoint_modules.h"
 #include "runtime/train/networks/ema.h"
+#include "runtime/train/networks/float32_modules.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/networks/swa.h"
 #include "runtime/train/optim/update.h"
@@ -100,8 +101,9 @@ Networks::Networks(const Config& config, const c10::Device& device, Tracker& tra
   } else if (has_model) {
     add("model", config, "model", device, tracker);
   }
-  checkpoint_modules_ = std::make_unique<CheckpointModules>(
-      config, std::vector<CheckpointModules::Network>(networks_.begin(), networks_.end()));
+  const std::vector<ModulePattern::Network> all(networks_.begin(), networks_.end());
+  checkpoint_modules_ = std::make_unique<CheckpointModules>(config, all);
+  float32_modules_ = std::make_unique<Float32Modules>(config, device, all);
 }
 
 Networks::~Networks() = default;

@@ -24,6 +24,7 @@ namespace stepop {
 
 class CheckpointModules;
 class Ema;
+class Float32Modules;
 class Swa;
 class Update;
 
@@ -95,6 +96,8 @@ class Networks {
 
   /// The modules that `checkpoint_modules` names.
   const CheckpointModules& checkpoint_modules() const { return *checkpoint_modules_; }
+  /// The modules that `float32_modules` names.
+  const Float32Modules& float32_modules() const { return *float32_modules_; }
 
  private:
   void add(const std::string& name, const Config& config, std::string_view path,
@@ -106,6 +109,7 @@ class Networks {
   OrderedMap<std::string> class_names_;
   std::set<std::string, std::less<>> trained_by_hand_;
   std::unique_ptr<CheckpointModules> checkpoint_modules_;
+  std::unique_ptr<Float32Modules> float32_modules_;
   std::unique_ptr<Ema> ema_;             ///< Null without `ema`
   std::unique_ptr<Swa> swa_;             ///< null without `swa`.
   const Averages* evaluated_ = nullptr;  ///< Null when evaluations use the networks' own weights.

@@ -4,10 +4,10 @@
 
 #include "runtime/core/base/crash_place.h"
 #include "runtime/data/batch.h"
-#include "runtime/train/iterator/autocast.h"
 #include "runtime/train/iterator/context.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/iterator/step_ops.h"
+#include "runtime/train/networks/autocast.h"
 #include "runtime/train/networks/sync_batch_norm.h"
 #include "runtime/train/step/op_warnings.h"
 

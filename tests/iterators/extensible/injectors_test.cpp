@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
-#include "runtime/train/iterator/autocast.h"
+#include "runtime/train/networks/autocast.h"
 #include "tests/iterators/extensible/workbench.h"
 #include "tests/message_of.h"
 

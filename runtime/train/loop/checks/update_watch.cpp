@@ -10,6 +10,7 @@
 #include "runtime/core/base/text.h"
 #include "runtime/train/distributed/world.h"
 #include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/networks/float32_modules.h"
 #include "runtime/train/networks/networks.h"
 #include "runtime/train/optim/update.h"
 
@@ -68,8 +69,10 @@ std::vector<std::string> UpdateWatch::after_step(int64_t global_step) {
         "it is meant so",
         name, names.size(), update->optimizer().parameters().size(), steps, list_text(names)));
   }
-  const std::string unused = context_.networks.checkpoint_modules().warning();
-  if (!unused.empty()) warnings.push_back(unused);
+  for (const std::string& unused : {context_.networks.checkpoint_modules().warning(),
+                                    context_.networks.float32_modules().warning()}) {
+    if (!unused.empty()) warnings.push_back(unused);
+  }
   return warnings;
 }
 

@@ -23,7 +23,7 @@
 
 #include "runtime/core/measure/tensor_memory.h"
 #include "runtime/train/checkpoint/tracker.h"
-#include "runtime/train/iterator/autocast.h"
+#include "runtime/train/networks/autocast.h"
 #include "runtime/train/networks/generators.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/networks/networks.h"

@@ -1,4 +1,4 @@
-#include "runtime/train/iterator/autocast.h"
+#include "runtime/train/networks/autocast.h"
 
 #include <ATen/autocast_mode.h>
 #include <fmt/format.h>
