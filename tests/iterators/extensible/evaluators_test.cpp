@@ -289,7 +289,7 @@ TEST_CASE("mistakes in an evaluator are found before the first batch, with their
   CHECK(mistake("{e: {type: psnr, real: hq}}").starts_with(place + "fake: missing"));
   CHECK(mistake("[psnr]") ==
         "test.yaml:19: eval/evaluators: expected a map of names and evaluators, such as {psnr: "
-        "{type: psnr, real: hq, fake: gen}}, found a list of 1");
+        "{type: psnr, real: hq, fake: gen}}, found [psnr]");
   CHECK(with("type: ssim, crop_border: 3") ==
         "validation/eval_op: test.yaml:19: eval/evaluators/e (ssim): SSIM "
         "needs images of at least 11 x 11 pixels, found float64 [4, 3, 10, 10]");
