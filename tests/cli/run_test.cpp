@@ -278,6 +278,47 @@ TEST_CASE("help teaches with examples, version names the libraries") {
   CHECK(version[2].starts_with("HDF5 1."));
 }
 
+TEST_CASE("each help fits 100 columns, and speaks of its own command") {
+  const ScratchFolder folder;
+  std::vector<std::string> names = {""};
+  const auto all = nlohmann::json::parse(run_well(folder, "stepop list --json").out);
+  for (const auto& command : all["commands"]) names.push_back(command["name"]);
+  REQUIRE(names.size() > 15);
+  for (const auto& name : names) {
+    CAPTURE(name);
+    const std::string help = run_well(folder, "stepop " + name + " --help").out;
+    for (const auto& line : lines_of(help)) {
+      CAPTURE(line);
+      CHECK(line.size() <= 100);
+    }
+    if (name.empty()) continue;
+    for (const char* of_training : {"(with -t)", "a run of 10 steps", "without -t", "with -p"}) {
+      CHECK(help.find(of_training) == std::string::npos);
+    }
+  }
+  const std::string runs = run_well(folder, "stepop runs --help").out;
+  CHECK(runs.find("  -d, --debug             also the runs of -d, which lie in debug_runs/\n") !=
+        std::string::npos);
+  CHECK(
+      runs.find("  -p, --project X         one run, or a folder of runs; the word alone does\n") !=
+      std::string::npos);
+  // What is broken off stands below the text.
+  CHECK(runs.find("also !=, <, <=, >, >=;\n                          repeat for more\n") !=
+        std::string::npos);
+  CHECK(run_in(folder, "stepop list -p x").err.starts_with("stepop: stepop list does not take -p"));
+}
+
+TEST_CASE("the columns of list stand below each other, however long a key is") {
+  const std::string text = run_well(ScratchFolder(), "stepop list geometric").out;
+  const auto column = [&](const std::string& words) {
+    const size_t at = text.find(words);
+    REQUIRE(at != std::string::npos);
+    return at - text.rfind('\n', at);
+  };
+  CHECK(column("which of them changes") == column("which of its outputs is compared"));
+  CHECK(column("which of them changes") == column("its inputs"));
+}
+
 TEST_CASE("a config that has nothing to evaluate is refused before there is a folder") {
   const ScratchFolder folder;
   folder.write("train_only.yaml", std::string("datasets: !replace {train: {class: Idx, images: ") +

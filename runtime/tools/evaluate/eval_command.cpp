@@ -164,8 +164,10 @@ STEPOP_REGISTER_COMMAND(
      .most = 1,
      .about = "run callbacks on an outputs.h5, an evaluation's folder, or the latest evaluation of "
               "a run",
-     .takes = "base current-code",
-     .example = "stepop eval logs/<time>_digits -c accuracy --accuracy/target class"});
+     .takes = "base project current-code",
+     .example = "stepop eval logs/<time>_digits -c accuracy --accuracy/target class",
+     .meanings = "base: YAML files with more callbacks and their parameters"
+                 "\nproject: a run, whose latest evaluation is taken; the word alone does"});
 
 }  // namespace
 
