@@ -147,6 +147,7 @@ int eval_command(const Arguments& arguments, const EvalFlags& own) {
   if (found.scalars.empty() && found.failures.empty()) {
     fmt::print("the callbacks returned no numbers\n");
   }
+  for (const auto& [callback, reason] : found.silent) fmt::print("{}\n", shown_text(reason));
   add_scalars_of_evaluation(folder, found.scalars);
   for (const auto& [callback, message] : found.failures) {
     fmt::print(stderr, "stepop: the callback {} failed: {}\n", shown_text(callback),
