@@ -111,7 +111,7 @@ TEST_CASE("a training that meets NaN says once how to go on") {
             run + " -t --path/key VALUE\n");
 }
 
-TEST_CASE("a terminal shows a progress bar, which the log file does not have") {
+TEST_CASE("a terminal shows a progress bar that fits, which the log file does not have") {
   const ScratchFolder folder;
   const std::string screen =
       run_python(R"(
@@ -120,11 +120,17 @@ os.chdir(sys.argv[1])
 os.environ.update(TERM='xterm', OMP_NUM_THREADS='1')
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[2:])))
 )",
-                 {folder.path(), STEPOP_BINARY_DIR "/stepop", "-n", "a", "-b", kConfig, "-t"});
+                 {folder.path(), "sh", "-c", "stty cols 60; exec \"$0\" -n a -b \"$1\" -t",
+                  STEPOP_BINARY_DIR "/stepop", kConfig});
   CHECK(screen.find("━") != std::string::npos);
   CHECK(screen.find("\x1b[K") != std::string::npos);
   CHECK(screen.find("epoch ") != std::string::npos);
   CHECK(screen.find("/460") != std::string::npos);
+  for (size_t end = 0; (end = screen.find("\x1b[K", end + 1)) != std::string::npos;) {
+    const std::string bar = screen.substr(screen.rfind('\r', end), end - screen.rfind('\r', end));
+    CAPTURE(bar);
+    CHECK(std::ranges::count_if(bar, [](unsigned char c) { return (c & 0xC0) != 0x80; }) <= 61);
+  }
   const std::string log = read_bytes(folder.path(only_run(folder)) + "/train/log.txt");
   CHECK_FALSE(has_control_characters(log));
   CHECK(log.find("━") == std::string::npos);
