@@ -105,6 +105,8 @@ CallbackResults EvaluationCallbacks::call(const std::string& folder, const Datas
       throw;
     } catch (const DiskError&) {
       throw;  // a full disk is not the callback's fault: all callbacks run again once there is room
+    } catch (const NoNumbers& reason) {
+      results.silent.set(callback.name, reason.what());
     } catch (const std::exception& error) {
       results.failures.set(callback.name, error_text(error));
     } catch (...) {
@@ -118,7 +120,7 @@ CallbackScalars EvaluationCallbacks::run(const std::string& op, int64_t step,
                                          const std::string& folder, const Dataset& data_in,
                                          const EvalFile& data_out) const {
   CallbackResults results = call(folder, data_in, data_out);
-  CallbackScalars found{{}, std::move(results.failures)};
+  CallbackScalars found{{}, std::move(results.failures), std::move(results.silent)};
   for (const auto& [name, logs] : results.logs) {
     OrderedMap<double> scalars;
     UnfinishedLog files;

@@ -9,16 +9,25 @@
 
 namespace stepop {
 
+/// Thrown by a callback that has nothing to say of these outputs, with the reason. It is no
+/// failure.
+class NoNumbers : public Error {
+ public:
+  using Error::Error;
+};
+
 /// The results of the callbacks over one evaluation, by their names in the config.
 struct CallbackResults {
   OrderedMap<Logs> logs;
   OrderedMap<std::string> failures;  ///< The message of each callback that failed.
+  OrderedMap<std::string> silent;    ///< Why each callback that has nothing to say has nothing.
 };
 
 /// The results as they are logged.
 struct CallbackScalars {
   OrderedMap<double> scalars;        ///< By full name: `validation/eval_op/accuracy/accuracy`.
   OrderedMap<std::string> failures;  ///< The message of each callback that failed.
+  OrderedMap<std::string> silent;    ///< Why each callback that has nothing to say has nothing.
 };
 
 /// The place in the config of an evaluation's callbacks.

@@ -6,6 +6,7 @@
 #include <map>
 #include <variant>
 
+#include "eval_out/callbacks/evaluation_callbacks.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
 
@@ -68,11 +69,19 @@ Logs evaluator_over_split(const CallbackArguments& arguments) {
     throw Error(fmt::format("{} has no evaluator \"{}\"; there are: {}", kPlace, arguments.name,
                             list_text(all.keys())));
   }
-  if (!all.has(arguments.name)) return {};  // null disables an evaluator
+  if (!all.has(arguments.name)) {
+    throw NoNumbers(fmt::format("{}/{}: null, which disables it", kPlace, arguments.name));
+  }
   const Config params = all.at(arguments.name);
   const Attribute* attribute = arguments.data_out.attributes().find("global_step");
   const auto* step = attribute == nullptr ? nullptr : std::get_if<int64_t>(attribute);
-  if (step != nullptr && !Gate(params).is_open(*step)) return {};
+  if (const Gate gate(params); step != nullptr && !gate.is_open(*step)) {
+    const char* by = *step < gate.after ? "after" : *step > gate.before ? "before" : "every";
+    throw NoNumbers(fmt::format(
+        "{}/{} is {}: nothing is measured at step {}; stepop -p RUN --{}/{} null measures it",
+        params.where(), by, params.peek(by)->describe(), *step, join_path(kPlace, arguments.name),
+        by));
+  }
   const EvaluatorKind kind = kind_of(params);
   if (!kind.over_split) {  // a number of each example
     const std::string label = "labels/" + arguments.name;

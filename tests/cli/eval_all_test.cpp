@@ -147,7 +147,7 @@ TEST_CASE("a functor evaluates in place of the iterator, with its own callbacks"
   const ShortRun run;
   const CommandResult result = run_well(
       run.folder, "stepop -p " + run.run + " --eval_functor Predict --eval_functor/output logits");
-  CHECK(result.out.find("accuracy: accuracy") == std::string::npos);
+  CHECK(result.out.find("eval_op/accuracy: ") == std::string::npos);
   const auto found = find_evaluations(run.folder.path(run.run));
   REQUIRE(found.size() == 2);
   const EvalFile by_iterator(found[0].outputs);

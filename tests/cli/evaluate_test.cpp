@@ -93,6 +93,16 @@ TEST_CASE("an evaluation of other data leaves what a training goes by alone: met
   CHECK((trained.checkpoints().steps() == std::vector<int64_t>{23, 70}));
 }
 
+TEST_CASE("an evaluation prints its numbers, also with a level that leaves out the log") {
+  const Trained trained;
+  const std::string quiet =
+      run_well(trained.folder, "stepop -p " + trained.run + " -l warn", kMode).out;
+  CHECK(quiet.starts_with("step 69  validation/eval_op: loss "));
+  CHECK(lines_of(quiet).size() == 1);
+  CHECK(run_well(trained.folder, "stepop -p " + trained.run, kMode).out.find("\n" + quiet) !=
+        std::string::npos);
+}
+
 TEST_CASE("-c best evaluates the checkpoint that is the best") {
   const Trained trained;
   const CommandResult result = run_well(trained.folder, "stepop -p " + trained.run + " -c best");
@@ -130,7 +140,7 @@ TEST_CASE(
       kUntil + train +
           "1000000 >out 2>err & until_ok 'ls logs/*/train/checkpoints/model-4.safetensors'; "
           "run=$(echo logs/*); for i in 1 2 3; do " +
-          kSlow + " -p $run --log_level warn || echo failed; done; " + kSlow +
+          kSlow + " -p $run --log_level critical || echo failed; done; " + kSlow +
           " -p $run -t 2>second; echo second $?; kill -TERM $!; wait $!; echo first $?");
   CHECK(result.out == "second 2\nfirst 143\n");
   CHECK(read_bytes(folder.path("second")).find(": another training of this run is running: ") !=

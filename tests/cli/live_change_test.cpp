@@ -59,7 +59,7 @@ TEST_CASE("a change in mid-run is what a resume with it would have been, also af
                      "kill -KILL $!; wait $! 2>/dev/null; cp logs/*/train/log.txt log.txt");
   const std::string run = only_run(folder);
   const std::string log = read_bytes(folder.path("log.txt"));
-  CHECK(log.find("the config differs from the checkpoint's:\n") != std::string::npos);
+  CHECK(log.find(".yaml, but for:\n") != std::string::npos);
   CHECK(log.find("optimizer/lr: 0.01 -> 0.002") != std::string::npos);
   const int64_t step = step_after(log, "resuming at step ");
   CHECK(step >= 127);
@@ -90,6 +90,38 @@ TEST_CASE("a run in a folder that --logs names takes a change, also one that lie
   CHECK(result.exit_code == 0);
   CHECK(read_bytes(folder / "err").find("--logs") == std::string::npos);
   CHECK(read_bytes(folder / "out").find("optimizer/lr: 0.01 -> 0.002") != std::string::npos);
+}
+
+TEST_CASE("a change is taken when the start that has it is recorded, for who waits for it") {
+  const ScratchFolder folder;
+  folder.write("c.yaml", kSmall);
+  folder.write("watch.py", R"(
+import ctypes, os, struct, sys
+libc, moved_to = ctypes.CDLL(None), 0x80
+notify = libc.inotify_init()
+assert libc.inotify_add_watch(notify, sys.argv[1].encode(), moved_to) >= 0
+print("ready", flush=True)
+name = ""
+while not name.startswith("change_"):
+    events = os.read(notify, 65536)
+    while events:
+        size = struct.unpack_from("iIII", events)[3]
+        name = events[16:16 + size].rstrip(b"\0").decode()
+        events = events[16 + size:]
+        print(name, flush=True)
+)");
+  const std::string python = "'" STEPOP_SOURCE_DIR "/.venv/bin/python3' -B";
+  const CommandResult result =
+      run_in(folder, kBegin + "training=$!; " + python + " watch.py logs/*/configs >events & " +
+                         "until_ok 'grep ready events'; " + change("optimizer: {lr: 0.002}\\n") +
+                         "until_ok 'grep change_ events'; kill -TERM $training; wait");
+  CHECK(result.err == "");
+  const std::string events = read_bytes(folder.path("events"));
+  CAPTURE(events);
+  const size_t taken = events.find("\nchange_");
+  REQUIRE(taken != std::string::npos);
+  const std::string time = events.substr(taken + 8, 19);
+  CHECK(events.find("\ntrain_" + time + ".json\n") < taken);
 }
 
 TEST_CASE("a change that cannot be is refused, and the training goes on as it was") {

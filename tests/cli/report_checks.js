@@ -19,6 +19,15 @@ const run = () => {
     performance.getEntriesByType("resource").every(({ name }) => name.startsWith("data:")));
   check("no text of the run became an element", all("main b, main script, main [onerror], img[src=x]").length === 0);
   check("nothing is wider than the window", document.documentElement.scrollWidth <= window.innerWidth);
+  check("large numbers have commas", all(".legend td.number").every((cell) => !/^-?\d{4}/.test(cell.textContent)));
+  check("no table is wider than its columns need",
+    all(".scroll table").every((table) => {
+      const before = table.offsetWidth;
+      table.style.width = "1px";
+      const needed = table.offsetWidth;
+      table.style.width = "";
+      return needed === before;
+    }));
   check("every picture was decoded", all("img").every((image) => image.complete && image.naturalWidth > 0));
   check("each link of the page has its place", all("nav a").every((link) => document.querySelector(link.getAttribute("href")) !== null));
   check("each control has a name",

@@ -92,10 +92,35 @@ TEST_CASE("what differs from the checkpoint's config is taken, and shown") {
   run_well(folder, "stepop -n a -b CONFIG -t --num_steps 5");
   const CommandResult again =
       run_well(folder, "stepop -p " + only_run(folder) + " -t --num_steps 6 --optimizer/lr 1e-4");
-  CHECK(again.out.find("the config differs from the checkpoint's:\n") != std::string::npos);
-  CHECK(again.out.find("\n  num_steps: 5 -> 6\n") != std::string::npos);
-  CHECK(again.out.find("\n  optimizer/lr: {class: cosine, ") != std::string::npos);
+  CHECK(again.out.find(".yaml, but for:\n  optimizer/lr: {class: cosine, ") != std::string::npos);
   CHECK(again.out.find("} -> 0.0001\n") != std::string::npos);
+  CHECK(again.out.find("num_steps: 5 -> 6") == again.out.rfind("num_steps: 5 -> 6"));
+  // Of a checkpoint before the last change.
+  const CommandResult earlier = run_well(
+      folder, "stepop -p " + only_run(folder) + " -c 5 -t --num_steps 7 --optimizer/lr 1e-4");
+  CHECK(earlier.out.find(".yaml, but for:\n  num_steps: 6 -> 7\n") != std::string::npos);
+  CHECK(earlier.out.find("the config differs from the checkpoint's:\n  optimizer/lr: {") !=
+        std::string::npos);
+}
+
+TEST_CASE("a resume and an evaluation name the config of the run, and print what differs alone") {
+  const ScratchFolder folder;
+  const std::string begun = run_well(folder, "stepop -n a -b CONFIG -t --num_steps 5").out;
+  CHECK(begun.find("iterator: Classifier\n") != std::string::npos);
+  const std::string run = only_run(folder);
+  const std::string time = run.substr(5, 19);
+  const std::string line = "\nconfig    " + run + "/configs/train_" + time + ".yaml";
+  const std::string evaluated = run_well(folder, "stepop -p " + run).out;
+  CHECK(evaluated.starts_with("command   stepop -p "));
+  CHECK(evaluated.find(line + "\ndevice ") != std::string::npos);
+  const std::string named = run_well(folder, "stepop -p " + run + " -n other --batch_size 8").out;
+  CHECK(named.find(line + ", but for:\n") != std::string::npos);
+  CHECK(named.find("\n  batch_size: 64 -> 8\n") != std::string::npos);
+  CHECK(run_well(folder, "stepop -p " + run + " -l debug").out.find("iterator: Classifier\n") !=
+        std::string::npos);
+  const std::string other = run_well(folder, "stepop -p " + run + " -b CONFIG").out;
+  CHECK(other.find("iterator: Classifier\n") != std::string::npos);
+  CHECK(other.find("\nconfig    ") == std::string::npos);
 }
 
 TEST_CASE("what is not UTF-8 is refused before there is a run: no checkpoint could hold it") {

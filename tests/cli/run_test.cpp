@@ -111,7 +111,7 @@ TEST_CASE("a training that meets NaN says once how to go on") {
             run + " -t --path/key VALUE\n");
 }
 
-TEST_CASE("a terminal shows a progress bar, which the log file does not have") {
+TEST_CASE("a terminal shows a progress bar that fits, which the log file does not have") {
   const ScratchFolder folder;
   const std::string screen =
       run_python(R"(
@@ -120,11 +120,17 @@ os.chdir(sys.argv[1])
 os.environ.update(TERM='xterm', OMP_NUM_THREADS='1')
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[2:])))
 )",
-                 {folder.path(), STEPOP_BINARY_DIR "/stepop", "-n", "a", "-b", kConfig, "-t"});
+                 {folder.path(), "sh", "-c", "stty cols 60; exec \"$0\" -n a -b \"$1\" -t",
+                  STEPOP_BINARY_DIR "/stepop", kConfig});
   CHECK(screen.find("━") != std::string::npos);
   CHECK(screen.find("\x1b[K") != std::string::npos);
   CHECK(screen.find("epoch ") != std::string::npos);
   CHECK(screen.find("/460") != std::string::npos);
+  for (size_t end = 0; (end = screen.find("\x1b[K", end + 1)) != std::string::npos;) {
+    const std::string bar = screen.substr(screen.rfind('\r', end), end - screen.rfind('\r', end));
+    CAPTURE(bar);
+    CHECK(std::ranges::count_if(bar, [](unsigned char c) { return (c & 0xC0) != 0x80; }) <= 61);
+  }
   const std::string log = read_bytes(folder.path(only_run(folder)) + "/train/log.txt");
   CHECK_FALSE(has_control_characters(log));
   CHECK(log.find("━") == std::string::npos);
@@ -276,6 +282,47 @@ TEST_CASE("help teaches with examples, version names the libraries") {
   CHECK(version[0].starts_with("stepop "));
   CHECK(version[1].starts_with("LibTorch 2."));
   CHECK(version[2].starts_with("HDF5 1."));
+}
+
+TEST_CASE("each help fits 100 columns, and speaks of its own command") {
+  const ScratchFolder folder;
+  std::vector<std::string> names = {""};
+  const auto all = nlohmann::json::parse(run_well(folder, "stepop list --json").out);
+  for (const auto& command : all["commands"]) names.push_back(command["name"]);
+  REQUIRE(names.size() > 15);
+  for (const auto& name : names) {
+    CAPTURE(name);
+    const std::string help = run_well(folder, "stepop " + name + " --help").out;
+    for (const auto& line : lines_of(help)) {
+      CAPTURE(line);
+      CHECK(line.size() <= 100);
+    }
+    if (name.empty()) continue;
+    for (const char* of_training : {"(with -t)", "a run of 10 steps", "without -t", "with -p"}) {
+      CHECK(help.find(of_training) == std::string::npos);
+    }
+  }
+  const std::string runs = run_well(folder, "stepop runs --help").out;
+  CHECK(runs.find("  -d, --debug             also the runs of -d, which lie in debug_runs/\n") !=
+        std::string::npos);
+  CHECK(
+      runs.find("  -p, --project X         one run, or a folder of runs; the word alone does\n") !=
+      std::string::npos);
+  // What is broken off stands below the text.
+  CHECK(runs.find("also !=, <, <=, >, >=;\n                          repeat for more\n") !=
+        std::string::npos);
+  CHECK(run_in(folder, "stepop list -p x").err.starts_with("stepop: stepop list does not take -p"));
+}
+
+TEST_CASE("the columns of list stand below each other, however long a key is") {
+  const std::string text = run_well(ScratchFolder(), "stepop list geometric").out;
+  const auto column = [&](const std::string& words) {
+    const size_t at = text.find(words);
+    REQUIRE(at != std::string::npos);
+    return at - text.rfind('\n', at);
+  };
+  CHECK(column("which of them changes") == column("which of its outputs is compared"));
+  CHECK(column("which of them changes") == column("its inputs"));
 }
 
 TEST_CASE("a config that has nothing to evaluate is refused before there is a folder") {

@@ -125,6 +125,30 @@ TEST_CASE("a sweep trains each point as a run, and its table has means over the 
         "runs: give this one another name, or restore what it was\n");
 }
 
+TEST_CASE("sweep --keys shows the keys that the README has, and no others are read") {
+  const ScratchFolder folder;
+  const CommandResult result = run_in(folder, "stepop sweep --keys");
+  CHECK(result.exit_code == 0);
+  const auto lines = lines_of(result.out);
+  CHECK(lines[0].starts_with("key            type          default "));
+  CHECK(lines[1].starts_with("base           text or list  (must be given) "));
+  std::string table;
+  for (const auto& line :
+       lines_of(read_bytes(STEPOP_SOURCE_DIR "/runtime/tools/sweep/README.md"))) {
+    if (line.starts_with("| `")) table += line.substr(0, line.find(" |", 1)) + "\n";
+  }
+  for (size_t i = 1; i < lines.size(); ++i) {
+    const std::string key = lines[i].substr(0, lines[i].find(' '));
+    CAPTURE(key);
+    CHECK(table.find("`" + key + "`") != std::string::npos);
+  }
+  CHECK(lines.size() == 12);
+  CHECK(std::ranges::count(table, '`') == 2 * 11);
+  CHECK(run_in(folder, "stepop sweep").err ==
+        "stepop: stepop sweep: nothing given; give sweep.yaml, or the folder of a sweep, "
+        "logs/sweeps/<name>\n");
+}
+
 TEST_CASE("a run that fails fails alone, and is in the table with its error") {
   const ScratchFolder folder;
   write_sweep(folder, "grid: {optimizer/lr: [1e-3, 1e30, 2e-3]}\nover: [optimizer/lr]\n");

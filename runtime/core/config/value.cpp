@@ -3,15 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "runtime/core/base/text.h"
-#include "runtime/core/config/yaml_scalar.h"
-
 namespace stepop {
-namespace {
-
-constexpr size_t kMostShown = 80;  // bytes of a text in a message
-
-}  // namespace
 
 std::string Origin::text() const {
   if (file.empty()) return "default";
@@ -72,15 +64,6 @@ const Value* Value::find(std::string_view path) const {
 
 Value* Value::find(std::string_view path) {
   return const_cast<Value*>(std::as_const(*this).find(path));
-}
-
-std::string Value::describe() const {
-  if (is_list()) return "a list of " + std::to_string(as_list().size());
-  if (is_map()) return "a map";
-  if (is_null()) return "nothing (null)";
-  if (is_text()) return quoted_yaml(shortened(as_text(), kMostShown));
-  if (is_bool()) return as_bool() ? "true" : "false";
-  return is_int() ? std::to_string(as_int()) : yaml_float(as_float());
 }
 
 bool Value::operator==(const Value& other) const {

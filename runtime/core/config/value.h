@@ -69,7 +69,8 @@ class Value {
   const Value* find(std::string_view path) const;
   Value* find(std::string_view path);
 
-  /// For a message after "found": `"fast"`, `12`, `a list of 3`, `a map`. Long texts are cut.
+  /// For a message after "found": `"fast"`, `12`, `[1, 2]`, `a map`. Long texts are cut; of a list
+  /// with more than 80 bytes it gives the size, `a list of 300`.
   std::string describe() const;
 
   /// Equal in type and content; origins do not matter. NaN equals NaN.

@@ -17,6 +17,8 @@
 namespace stepop {
 namespace {
 
+constexpr int64_t kMostShown = 80;  // bytes of a text or a list in a message
+
 /// Whether every YAML reader reads the text as the same text without quotes, in block and in flow
 /// style. Readers of YAML 1.1, such as PyYAML, read `yes` as a bool and `2026-11-21` as a date.
 bool is_plain(const std::string& text) {
@@ -171,6 +173,20 @@ std::string flow_yaml(const Value& value) {
     out += (out.empty() ? "" : ", ") + key_text(key) + ": " + flow_yaml(item);
   }
   return "{" + out + "}";
+}
+
+/// Here, as a short list is shown as it is written.
+std::string Value::describe() const {
+  if (is_list()) {
+    const std::string text = count_values(*this) <= kMostShown ? flow_yaml(*this) : "";
+    const bool is_short = !text.empty() && std::ssize(text) <= kMostShown;
+    return is_short ? text : "a list of " + std::to_string(as_list().size());
+  }
+  if (is_map()) return "a map";
+  if (is_null()) return "nothing (null)";
+  if (is_text()) return quoted_yaml(shortened(as_text(), kMostShown));
+  if (is_bool()) return as_bool() ? "true" : "false";
+  return is_int() ? std::to_string(as_int()) : yaml_float(as_float());
 }
 
 std::string to_yaml(const Value& value) {

@@ -18,19 +18,42 @@ constexpr int kLeastBarWidth = 8;
 /// The console shows this many bytes of a text; the text's file has all of them.
 constexpr size_t kMostShownBytes = 2000;
 
+std::string group_of(const std::string& name) {
+  const size_t slash = name.rfind('/');
+  return slash == std::string::npos ? "" : name.substr(0, slash);
+}
+
+/// Whether two callbacks of one evaluation, `validation/eval_op/<callback>/accuracy`, say the same.
+bool are_same(const std::pair<std::string, double>& a, const std::pair<std::string, double>& b) {
+  if (a.second != b.second) return false;
+  const std::string group = group_of(a.first);
+  const std::string other = group_of(b.first);
+  return group != other && std::ranges::count(group, '/') >= 2 &&
+         group_of(group) == group_of(other) &&
+         a.first.substr(group.size()) == b.first.substr(other.size());
+}
+
 /// `train/log_op: loss 0.31 accuracy 0.9  validation/log_op: loss 0.4`, without the runtime's own
-/// numbers.
+/// numbers. What several callbacks say is shown once: `accuracy 0.9 (also confusion_matrix)`.
 std::string grouped(const OrderedMap<double>& scalars) {
   std::string text;
   std::string group;
-  for (const auto& [name, value] : scalars) {
-    if (name.starts_with("runtime/")) continue;
-    const size_t slash = name.rfind('/');
-    const std::string its_group = slash == std::string::npos ? "" : name.substr(0, slash);
+  for (auto scalar = scalars.begin(); scalar != scalars.end(); ++scalar) {
+    const auto& [name, value] = *scalar;
+    const auto same = [&](const auto& other) { return are_same(*scalar, other); };
+    if (name.starts_with("runtime/") || std::any_of(scalars.begin(), scalar, same)) continue;
+    const std::string its_group = group_of(name);
     if (text.empty() || its_group != group) {
       text += fmt::format("{}{}:", text.empty() ? "" : "  ", group = its_group);
     }
-    text += fmt::format(" {} {}", name.substr(slash + 1), short_number(value));
+    text += fmt::format(" {} {}", name.substr(name.rfind('/') + 1), short_number(value));
+    std::string also;
+    for (auto other = std::next(scalar); other != scalars.end(); ++other) {
+      if (!same(*other)) continue;
+      const std::string callback = group_of(other->first);
+      also += (also.empty() ? " (also " : ", ") + callback.substr(callback.rfind('/') + 1);
+    }
+    text += also.empty() ? "" : also + ")";
   }
   return text;
 }
@@ -109,9 +132,11 @@ void ConsoleSink::step_done(const LogEvent& event) {
 void ConsoleSink::evaluating(const std::string& op, int64_t done, int64_t total) {
   if (!console_.is_terminal() || !is_time_to_draw()) return;
   const double fraction = static_cast<double>(done) / static_cast<double>(total);
-  console_.progress(fmt::format("{}  {}  {:3.0f}%  {} of {} examples", op,
-                                progress_bar(fraction, kBarWidth), 100 * fraction,
-                                with_thousands(done), with_thousands(total)));
+  const std::string tail = fmt::format("{:3.0f}%  {} of {} examples", 100 * fraction,
+                                       with_thousands(done), with_thousands(total));
+  const int room = console_.width() - static_cast<int>(op.size() + tail.size()) - 5;
+  const std::string bar = progress_bar(fraction, std::clamp(room, 0, kBarWidth));
+  console_.progress(fmt::format("{}  {}  {}", op, bar, tail));
 }
 
 bool ConsoleSink::is_time_to_draw() {

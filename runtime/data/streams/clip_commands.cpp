@@ -49,12 +49,34 @@ std::string output_of(const std::string& command, size_t stored, double timeout)
   return output;
 }
 
-/// The first picture of `text`: up to the mark with which a PNG or a JPEG ends.
+/// Where a JPEG at the beginning of `text` ends; the end of `text` if it is cut. Segments are
+/// passed by their lengths, as a thumbnail in one has an end of its own (ITU-T T.81, B.1.1 and
+/// B.1.2).
+size_t jpeg_size(std::string_view text) {
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : size_t{0};
+  };
+  size_t at = 2;
+  while (at + 4 <= text.size()) {
+    const size_t marker = byte(at + 1);
+    const bool is_bare = marker == 0 || marker == 1 || (marker >= 0xD0 && marker <= 0xD7);
+    if (byte(at) != 0xFF || marker == 0xFF) {  // what a scan is made of, and fill bytes
+      at += 1;
+    } else if (marker == 0xD9) {
+      return at + 2;
+    } else {
+      at += is_bare ? 2 : 2 + 256 * byte(at + 2) + byte(at + 3);
+    }
+  }
+  return text.size();
+}
+
+/// The first picture of `text`, a PNG or a JPEG.
 std::string_view first_picture(std::string_view text) {
-  const bool is_jpeg = text.starts_with("\xFF\xD8");
-  const std::string_view end = is_jpeg ? "\xFF\xD9" : "IEND\xAE\x42\x60\x82";
-  const size_t place = text.find(end);
-  return place == std::string_view::npos ? text : text.substr(0, place + end.size());
+  if (text.starts_with("\xFF\xD8")) return text.substr(0, jpeg_size(text));
+  constexpr std::string_view kEnd = "IEND\xAE\x42\x60\x82";
+  const size_t place = text.find(kEnd);
+  return place == std::string_view::npos ? text : text.substr(0, place + kEnd.size());
 }
 
 }  // namespace

@@ -4,7 +4,10 @@
 #include <system_error>
 
 #include "runtime/core/config/difference.h"
+#include "runtime/core/config/references.h"
+#include "runtime/core/config/resolve.h"
 #include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/config/yaml_writer.h"
 #include "runtime/tools/cli/exit_codes.h"
 #include "runtime/tools/graph/network_graphs.h"
 #include "runtime/tools/trial/dry_run.h"
@@ -50,9 +53,22 @@ bool is_of_run(const OpenedStart& opened, Session& session) {
                                      own.path_of(session.position().global_step), failed);
 }
 
-/// Shows the config and what is to be known about it.
-void show(const Session& session, bool with_config, Console& console) {
-  if (with_config) console.info(session.config_yaml());
+/// The line about a config that a file of the run has: how it differs. Empty for other configs.
+std::string compare_with_run(const Arguments& arguments, const OpenedStart& opened,
+                             const Session& session) {
+  if (!opened.is_resuming) return "";
+  const std::string& file =
+      arguments.takes_change ? arguments.base.front() : opened.source.config_of_run;
+  if (file.empty()) return "";
+  const std::string changes =
+      differences_to(to_yaml(escape_references(resolve_config({file}, {}))), session);
+  return "config    " + file + (changes.empty() ? "" : ", but for:\n" + changes);
+}
+
+/// Shows the config, unless it was shown when the run began, and what is to be known about it.
+void show(const Session& session, bool with_config, bool is_shown, Console& console) {
+  if (with_config && is_shown) console.debug(session.config_yaml());
+  if (with_config && !is_shown) console.info(session.config_yaml());
   if (!session.warnings().empty()) console.warn(session.warnings());
   if (!session.log_notice().empty()) console.info(session.log_notice());
   const std::string notices = session.context().splits.notices();
@@ -98,7 +114,8 @@ BuiltStart build_start(const Arguments& arguments, OpenedStart& opened, World& w
   session.initialize();
   session.check(logged_graph);
   throw_if_signal_arrived();
-  show(session, !arguments.check && !arguments.rewind, console);
+  if (is_root) built.config = compare_with_run(arguments, opened, session);
+  show(session, !arguments.check && !arguments.rewind, !built.config.empty(), console);
   return built;
 }
 

@@ -17,6 +17,7 @@ struct BuiltStart {
   std::unique_ptr<Session> session;
   std::unique_ptr<CrashMessage> crash = {};  ///< Says where the session was.
   std::string weights = {};                  ///< What init_from loaded, for the log.
+  std::string config = {};  ///< The file of the run that has the config, and what differs from it.
   /// Where the config differs from the checkpoint's, or without one from the last start's.
   std::string changes = {};
   /// Where the machine differs from the checkpoint's.

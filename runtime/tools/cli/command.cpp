@@ -32,7 +32,6 @@ std::string CommandInfo::usage() const {
 
 bool CommandInfo::takes_flag(std::string_view flag) const {
   if (flag == "help" || flag == "version") return true;
-  if (flag == "project" && most > 0) return true;
   std::istringstream words(takes);
   for (std::string word; words >> word;) {
     if (word == flag) return true;

@@ -32,10 +32,13 @@ struct CommandInfo {
   size_t fewest;         ///< The least number of operands.
   size_t most;           ///< The largest number of operands.
   const char* about;     ///< The description, in one line.
-  /// The flags of a start that the command also takes, by name, separated by spaces. For a command
-  /// with operands, `-p` is one of these. `base` also allows setting keys of the config.
+  /// The flags of a start that the command also takes, by name, separated by spaces. With
+  /// `project`, `-p` gives the first operand. `base` also allows setting keys of the config.
   const char* takes;
   const char* example;  ///< One or more command lines.
+  /// What such flags mean here, where it is not what they mean in a start: lines of a name, a
+  /// colon, a space and the text. A flag without a text is not in the help.
+  const char* meanings = "";
 
   /// `stepop checkpoints logs/<time>_<name>`
   std::string usage() const;

@@ -14,6 +14,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/log/console_sink.h"
 #include "runtime/core/system/folders.h"
 #include "runtime/core/system/read_file.h"
 #include "runtime/tools/cli/checkpoint_choice.h"
@@ -270,8 +271,18 @@ class Evaluations {
           [&](int64_t done, int64_t total) { reporter_.evaluating(op, done, total); },
           throw_if_signal_arrived, checkpoint);
       reporter_.evaluated(position, result);
+      if (start_.shows_numbers) show_numbers(result.scalars);
       failures_ += static_cast<int>(result.failures.size());
     }
+  }
+
+  /// The line of an evaluation, on a console of its own.
+  void show_numbers(const OrderedMap<double>& scalars) {
+    if (scalars.empty() || !world_.is_root()) return;
+    Console console;
+    ConsoleSink(console, {.trains = false})
+        .write({.step = session_.position().global_step},
+               {.scalars = scalars, .is_evaluation = true});
   }
 
   Console& console_;

@@ -20,6 +20,7 @@ struct EvaluationStart {
   /// yet, or when the weights come from init_from.
   std::optional<ChosenCheckpoint> checkpoint = {};
   std::chrono::steady_clock::time_point deadline;  ///< For eval_forever.
+  bool shows_numbers = false;  ///< Of each evaluation, though the log's level leaves its line out.
   /// Called when the evaluation takes its own time, the name of its config in configs/.
   std::function<void(const std::string& time)> time_taken = {};
 };

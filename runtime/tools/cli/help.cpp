@@ -16,6 +16,37 @@ namespace stepop {
 
 namespace {
 
+constexpr size_t kMostColumns = 100;
+
+/// Breaks the lines that are too long, before a `mark`; what is broken off is indented by `indent`
+/// columns.
+std::string in_lines(const std::string& text, size_t indent, const char* mark = " ") {
+  std::string lines;
+  std::istringstream given(text);
+  for (std::string line; std::getline(given, line);) {
+    while (line.size() > kMostColumns) {
+      const size_t space = line.rfind(mark, kMostColumns);
+      if (space == std::string::npos || space <= indent) break;
+      lines += line.substr(0, space) + "\n";
+      line = std::string(indent, ' ') + line.substr(space + 1);
+    }
+    lines += line + "\n";
+  }
+  return lines;
+}
+
+/// What a flag of a start means for a command that takes it.
+std::string meaning_of(const Flag& flag, const CommandInfo& command) {
+  std::istringstream meanings(command.meanings);
+  for (std::string line; std::getline(meanings, line);) {
+    if (line.starts_with(flag.name + ":"))
+      return line.substr(std::min(line.size(), flag.name.size() + 2));
+  }
+  if (flag.name == "project") return "the folder of a run; the word alone does";
+  if (flag.name == "current-code") return "the sources as they are now, not a run's own copy";
+  return flag.about;
+}
+
 std::string flag_text(const Flag& flag) {
   using enum Flag::Takes;
   const std::string names = flag.letter == 0 ? fmt::format("    --{}", flag.name)
@@ -23,7 +54,7 @@ std::string flag_text(const Flag& flag) {
   const char* value = flag.takes == kValues                         ? " X..."
                       : flag.takes == kValue || flag.takes == kEach ? " X"
                                                                     : "";
-  return fmt::format("  {:<24}{}\n", names + value, flag.about);
+  return in_lines(fmt::format("  {:<24}{}", names + value, flag.about), 26);
 }
 
 const char* title_of(CommandGroup group) {
@@ -46,7 +77,7 @@ std::string command_list() {
   for (const CommandInfo* command : commands()) {
     if (group != command->group) text += fmt::format("\n{}\n", title_of(command->group));
     group = command->group;
-    text += fmt::format("  {:<13}{}\n", command->name, command->about);
+    text += in_lines(fmt::format("  {:<13}{}", command->name, command->about), 15);
   }
   return text;
 }
@@ -62,7 +93,8 @@ std::vector<Flag> own_flags(const CommandInfo& command) {
 }
 
 std::string help_text(const CommandInfo& command) {
-  std::string text = fmt::format("{}\n  {}\n", command.usage(), command.about);
+  std::string text =
+      in_lines(command.usage(), 4, " [") + in_lines("  " + std::string(command.about), 2);
   std::string flags;
   const std::vector<Flag> own = own_flags(command);
   for (const auto& flag : own) flags += flag_text(flag);
@@ -72,7 +104,10 @@ std::string help_text(const CommandInfo& command) {
     const bool is_hidden =
         std::ranges::any_of(own, [&](const Flag& other) { return other.name == flag.name; });
     const bool is_of_all = flag.name == "version";
-    if (!is_hidden && !is_of_all && command.takes_flag(flag.name)) flags += flag_text(flag);
+    if (is_hidden || is_of_all || !command.takes_flag(flag.name)) continue;
+    Flag here = flag;
+    here.about = meaning_of(flag, command);
+    if (!here.about.empty()) flags += flag_text(here);
   }
   text += "\n" + flags;
   if (command.takes_flag("base")) text += "      --path/key X        sets a key of the config\n";
@@ -119,7 +154,7 @@ Examples
   stepop -p logs/2026-11-21T10-00-00_digits -t                   resume after a stop or a kill
   stepop -p logs/2026-11-21T10-00-00_digits -t --num_epochs 40   resume, and train for longer
   stepop checkpoints logs/2026-11-21T10-00-00_digits             the checkpoints to resume from
-  stepop -n tuned -p logs/2026-11-21T10-00-00_digits -r -t       its weights in a new run, from step 0
+  stepop -n tuned -p logs/2026-11-21T10-00-00_digits -r -t       its weights in a new run
   stepop reproduce logs/2026-11-21T10-00-00_digits | bash        the same run once more
   stepop -n try -b configs/digits.yaml -t -d                     10 steps, to see whether it runs
   stepop -b configs/digits.yaml -t --check                       time, memory, shapes of each op

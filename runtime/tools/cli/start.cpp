@@ -125,6 +125,7 @@ class Opening {
     const Arguments& arguments = start_.arguments;
     console_.info(fmt::format("command   {}", arguments.command_line));
     console_.info(fmt::format("run       {}", directory_.root()));
+    if (!start_.built.config.empty()) console_.info(start_.built.config);
     console_.info(fmt::format("device    {}", describe_device(session_.context().device)));
     console_.info(fmt::format("seed      {}", session_.context().seed));
     console_.info(fmt::format("git       {}", git));
@@ -168,7 +169,8 @@ class Opening {
     } else {
       say_there_is_none();
     }
-    if (const std::string& changes = start_.built.changes; !changes.empty()) {
+    const std::string& changes = start_.built.changes;
+    if (!changes.empty() && !start_.built.config.ends_with(":\n" + changes)) {
       console_.info(fmt::format("the config differs from {}'s:\n{}",
                                 opened.checkpoint ? "the checkpoint" : "the last start", changes));
     }
@@ -206,7 +208,7 @@ class Opening {
     const BatchOrder& order = session_.context().splits.order("train");
     const int64_t end = session_.settings().num_steps;
     std::string text =
-        fmt::format("resuming at step {} {} {} (epoch {}, position {} of its order) from {}",
+        fmt::format("resuming at step {} {} {} ({} epochs done, {} examples into the next) from {}",
                     with_thousands(position.global_step),
                     position.global_step <= end ? "of" : "past the end at", with_thousands(end),
                     short_number(position.fractional_epoch()),
@@ -269,6 +271,7 @@ class Recording {
 
 TrainingEnd evaluate(Start& start, const RunDirectory& directory, EvaluationStart evaluation) {
   evaluation.checkpoint = start.opened.checkpoint;
+  evaluation.shows_numbers = start.arguments.log_level == LogLevel::kWarning;
   const int failures =
       evaluate_run(start.console, directory, *start.built.session, std::move(evaluation));
   return {.exit_code = failures == 0 ? 0 : kCallbackFailed};
@@ -301,7 +304,6 @@ TrainingEnd carry_out_in_root(Start& start, const RunDirectory& directory,
   console.open_log_file(directory.log_file());
   Opening(start, directory).show(git);
   const std::string& time = start.opened.time;
-  if (arguments.takes_change) LiveChange(directory).take(arguments.base.back(), time);
   if (!start.opened.run.code_note.empty()) console.info(start.opened.run.code_note);
   if (!notice.empty()) console.warn(notice);
 
@@ -310,6 +312,8 @@ TrainingEnd carry_out_in_root(Start& start, const RunDirectory& directory,
   if (arguments.train) {
     recording.record(time);
     CodeCopy(directory.root()).save(start.opened.run.code.files, time);
+    // Who waits for the change finds what was recorded.
+    if (arguments.takes_change) LiveChange(directory).take(arguments.base.back(), time);
     share_start(start.world, {time, git});
     return train_run(console, directory, session,
                      {.time = time,

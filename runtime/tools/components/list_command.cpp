@@ -32,11 +32,20 @@ std::string_view map_of(const Parameter& parameter) {
   return std::string_view(parameter.name).substr(0, slash == std::string::npos ? 0 : slash);
 }
 
+constexpr size_t kWidestValue = 24;  ///< The column of defaults is no wider for a longer one.
+
 /// One line for each parameter; parameters of a nested map are grouped below its name.
 std::string parameter_lines(const std::vector<Parameter>& parameters) {
   std::string text;
   std::string_view map;
   size_t width = 14;
+  size_t values = 14;
+  for (const auto& parameter : parameters) {
+    if (map_of(parameter).empty()) width = std::max(width, parameter.name.size());
+    if (const size_t size = parameter.default_value.size(); size <= kWidestValue) {
+      values = std::max(values, size);
+    }
+  }
   for (const auto& parameter : parameters) {
     const std::string_view parent = map_of(parameter);
     const size_t start = parent.empty() ? 0 : parent.size() + 1;
@@ -47,10 +56,10 @@ std::string parameter_lines(const std::vector<Parameter>& parameters) {
       }
     }
     map = parent;
-    text += fmt::format("      {}{:<{}} {:<14} {}\n", parent.empty() ? "" : "  ",
+    text += fmt::format("      {}{:<{}} {:<{}} {}\n", parent.empty() ? "" : "  ",
                         parameter.name.substr(start), width,
                         parameter.default_value.empty() ? "(required)" : parameter.default_value,
-                        parameter.about);
+                        values, parameter.about);
   }
   return text;
 }

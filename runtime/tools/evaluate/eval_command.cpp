@@ -147,6 +147,7 @@ int eval_command(const Arguments& arguments, const EvalFlags& own) {
   if (found.scalars.empty() && found.failures.empty()) {
     fmt::print("the callbacks returned no numbers\n");
   }
+  for (const auto& [callback, reason] : found.silent) fmt::print("{}\n", shown_text(reason));
   add_scalars_of_evaluation(folder, found.scalars);
   for (const auto& [callback, message] : found.failures) {
     fmt::print(stderr, "stepop: the callback {} failed: {}\n", shown_text(callback),
@@ -164,8 +165,10 @@ STEPOP_REGISTER_COMMAND(
      .most = 1,
      .about = "run callbacks on an outputs.h5, an evaluation's folder, or the latest evaluation of "
               "a run",
-     .takes = "base current-code",
-     .example = "stepop eval logs/<time>_digits -c accuracy --accuracy/target class"});
+     .takes = "base project current-code",
+     .example = "stepop eval logs/<time>_digits -c accuracy --accuracy/target class",
+     .meanings = "base: YAML files with more callbacks and their parameters"
+                 "\nproject: a run, whose latest evaluation is taken; the word alone does"});
 
 }  // namespace
 

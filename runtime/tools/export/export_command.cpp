@@ -274,7 +274,7 @@ STEPOP_REGISTER_COMMAND(
      .fewest = 1,
      .most = 1,
      .about = "write the network of a run for Python and other programs, checked on its data",
-     .takes = "base checkpoint current-code log_level allow-unknown",
+     .takes = "base project checkpoint current-code log_level allow-unknown",
      .example = "stepop export logs/<time>_digits -c best -o net.pt"});
 
 }  // namespace

@@ -181,16 +181,18 @@ int watch_command(const Arguments& arguments, const NoFlags& /*own*/) {
   return SignalGuard::received() == SIGINT ? 0 : 128 + SignalGuard::received();
 }
 
-STEPOP_REGISTER_COMMAND(watch_command, NoFlags,
-                        {.name = "watch",
-                         .group = CommandGroup::kBegin,
-                         .operands = "",
-                         .fewest = 0,
-                         .most = 0,
-                         .about = "train for 10 steps after each save of a config or a source, and "
-                                  "say which numbers changed",
-                         .takes = "base name logs allow-unknown",
-                         .example = "stepop watch -b denoiser.yaml"});
+STEPOP_REGISTER_COMMAND(
+    watch_command, NoFlags,
+    {.name = "watch",
+     .group = CommandGroup::kBegin,
+     .operands = "",
+     .fewest = 0,
+     .most = 0,
+     .about = "train for 10 steps after each save of a config or a source, and "
+              "say which numbers changed",
+     .takes = "base name logs allow-unknown",
+     .example = "stepop watch -b denoiser.yaml",
+     .meanings = "name: the end of the names of the folders of its runs (default: watch)"});
 
 }  // namespace
 

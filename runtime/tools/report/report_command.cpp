@@ -32,7 +32,7 @@ STEPOP_REGISTER_COMMAND(
      .fewest = 1,
      .most = 2,
      .about = "one HTML file about a run: curves, pictures, config, evaluations",
-     .takes = "",
+     .takes = "project",
      .example = "stepop report logs/<time>_digits digits.html"});
 
 }  // namespace

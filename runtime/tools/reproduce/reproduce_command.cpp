@@ -41,7 +41,7 @@ STEPOP_REGISTER_COMMAND(
      .fewest = 1,
      .most = 1,
      .about = "the commands that make a run again, as a script, with what of it is not as it was",
-     .takes = "",
+     .takes = "project",
      .example = "stepop reproduce logs/<time>_digits | bash"});
 
 }  // namespace

@@ -165,7 +165,7 @@ STEPOP_REGISTER_COMMAND(
      .fewest = 1,
      .most = 1,
      .about = "the checkpoints of a run, with the latest, the best and damaged ones marked",
-     .takes = "",
+     .takes = "project",
      .example = "stepop checkpoints logs/<time>_digits"});
 
 }  // namespace

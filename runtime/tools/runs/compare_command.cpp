@@ -232,7 +232,7 @@ STEPOP_REGISTER_COMMAND(
      .fewest = 2,
      .most = 100,
      .about = "the differences between the configs of runs, and their metrics side by side",
-     .takes = "",
+     .takes = "project",
      .example = "stepop compare logs/*_a logs/*_b"});
 
 }  // namespace

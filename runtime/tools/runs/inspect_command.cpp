@@ -212,8 +212,9 @@ STEPOP_REGISTER_COMMAND(
      .most = 1,
      .about =
          "what is in an outputs.h5 (or its folder, or a run: its newest) or in a file of weights",
-     .takes = "",
-     .example = "stepop inspect logs/<time>_digits"});
+     .takes = "project",
+     .example = "stepop inspect logs/<time>_digits",
+     .meanings = "project: a run, whose newest outputs are shown; the word alone does"});
 
 }  // namespace
 

@@ -337,8 +337,10 @@ STEPOP_REGISTER_COMMAND(
      .fewest = 0,
      .most = 1,
      .about = "the runs in a folder: state, step, metric, age; -d also lists debug runs",
-     .takes = "debug",
-     .example = "stepop runs --best accuracy --where optimizer/class=Adam --show optimizer/lr"});
+     .takes = "project debug",
+     .example = "stepop runs --best accuracy --where optimizer/class=Adam --show optimizer/lr",
+     .meanings = "debug: also the runs of -d, which lie in debug_runs/\n"
+                 "project: one run, or a folder of runs; the word alone does"});
 
 }  // namespace
 

@@ -230,7 +230,8 @@ STEPOP_REGISTER_COMMAND(
      .about = "look at datasets: types, shapes, ranges, time; reads every example and lists the "
               "bad ones",
      .takes = "base project current-code log_level allow-unknown",
-     .example = "stepop data -b configs/digits.yaml train --html data.html"});
+     .example = "stepop data -b configs/digits.yaml train --html data.html",
+     .meanings = "project: the run whose datasets are read"});
 
 }  // namespace
 

@@ -50,8 +50,9 @@ STEPOP_REGISTER_COMMAND(meta_command, NoFlags,
                          .most = 2,
                          .about = "write the examples of a dataset, by default train, as a folder "
                                   "with a meta.yaml, as edflow has",
-                         .takes = "base current-code log_level",
-                         .example = "stepop meta digits_train train -b configs/digits.yaml"});
+                         .takes = "base project current-code log_level",
+                         .example = "stepop meta digits_train train -b configs/digits.yaml",
+                         .meanings = "project: the run whose datasets are read"});
 
 }  // namespace
 

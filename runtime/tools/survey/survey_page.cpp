@@ -161,10 +161,16 @@ std::string survey_sheet(const Survey& survey, size_t most) {
   for (size_t i = 0; i < count; ++i) {
     const auto& [index, example] = survey.shown[i * survey.shown.size() / count];
     std::vector<std::string> lines = {fmt::format("#{}", index)};
-    for (const auto& [key, value] : values_of(example, 40)) {
-      // Wide lines are cut.
-      const bool fits = key.size() + 1 + value.size() <= kThumbnailSide / (2 * kGlyphWidth);
+    for (auto& [key, value] : values_of(example, 40)) {
+      // Wide lines are cut, unless a comma parts them.
+      constexpr size_t kRoom = kThumbnailSide / (2 * kGlyphWidth);
+      const bool fits = key.size() + 1 + value.size() <= kRoom;
       if (!fits) lines.push_back(key);
+      const size_t comma = value.size() > kRoom ? value.rfind(", ", kRoom - 1) : std::string::npos;
+      if (comma != std::string::npos) {
+        lines.push_back(value.substr(0, comma + 1));
+        value.erase(0, comma + 2);
+      }
       lines.push_back(fits ? key + " " + value : value);
     }
     size_t pictures = 0;

@@ -129,6 +129,27 @@ std::string problem_lines(const Survey& survey) {
   return text;
 }
 
+/// Of shares that sum to 1, such as a soft label, the two largest with their places: `3 0.7, 5
+/// 0.3`. Empty for other numbers.
+std::string largest_shares(const at::Tensor& value) {
+  constexpr int64_t kLeastShares = 3;
+  constexpr double kTolerance = 1e-4;
+  if (value.numel() < kLeastShares || !value.is_floating_point()) return "";
+  const at::Tensor shares = value.to(at::kDouble);
+  if (std::abs(shares.sum().item<double>() - 1) > kTolerance || shares.lt(0).any().item<bool>()) {
+    return "";
+  }
+  std::string text;
+  const auto [largest, places] = shares.topk(2);
+  for (int64_t i = 0; i < 2; ++i) {
+    const auto share = largest[i].item<double>();
+    if (share < kTolerance) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", places[i].item<int64_t>(),
+                        short_number(share));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string index_list(const std::vector<int64_t>& indices, size_t most) {
@@ -151,6 +172,7 @@ std::string short_text(const std::string& text, size_t most) {
 
 std::string short_value(const at::Tensor& value) {
   if (value.dim() > 1 || value.is_complex()) return describe_tensor(value);
+  if (std::string shares = largest_shares(value); !shares.empty()) return shares;
   std::vector<std::string> numbers;
   const at::Tensor flat = value.reshape({-1}).slice(0, 0, kShownNumbers).to(at::kDouble);
   for (int64_t i = 0; i < flat.numel(); ++i) {

@@ -38,6 +38,7 @@ struct SweepFlags {
   std::optional<std::string> jobs;
   std::optional<std::string> gpus;
   std::optional<std::string> launch;
+  bool keys = false;
   bool table = false;
   bool json = false;
   bool csv = false;
@@ -48,6 +49,7 @@ struct SweepFlags {
               "numbers of GPUs, 0,1,2,3: each run sees one of them; so many runs at a time");
     flags.add("launch", launch,
               "words before each run's command, such as \"srun --ntasks 1 --exact\"");
+    flags.add("keys", keys, "the keys of a sweep file, with type, (default) and meaning");
     flags.add("table", table, "only print the table of what there is; starts nothing");
     flags.add("json", json, "the table and all runs as JSON; progress goes to standard error");
     flags.add("csv", csv, "the table as CSV; progress goes to standard error");
@@ -240,6 +242,13 @@ int run_plan(const Arguments& arguments, const SweepFlags& own, SweepSource& sou
 }
 
 int sweep_command(const Arguments& arguments, const SweepFlags& own) {
+  if (own.keys) {
+    fmt::print("{}", sweep_keys_text());
+    return 0;
+  }
+  if (arguments.operands.empty()) {
+    throw UsageError(fmt::format("stepop sweep: nothing given; give {}", kPlanSource));
+  }
   if (own.json && own.csv) throw UsageError("stepop sweep: --json and --csv: give one");
   SweepSource source = read_source(arguments);
   if (!own.table) {
@@ -257,13 +266,17 @@ STEPOP_REGISTER_COMMAND(
     sweep_command, SweepFlags,
     {.name = "sweep",
      .group = CommandGroup::kManyRuns,
-     .operands = "sweep.yaml [--jobs N] [--gpus 0,1] [--launch WORDS] [--table] [--json | --csv]",
-     .fewest = 1,
+     .operands = "sweep.yaml [--jobs N] [--gpus 0,1] [--launch WORDS] [--table] [--json | --csv] "
+                 "| --keys",
+     .fewest = 0,
      .most = 1,
      .about = "train with many values of a config, resume that after a stop, and show the best",
-     .takes = "logs current-code allow-unknown",
+     .takes = "project logs current-code allow-unknown",
      .example =
-         "stepop sweep sweep.yaml --jobs 2\nstepop sweep sweep.yaml --table --csv > table.csv"});
+         "stepop sweep sweep.yaml --jobs 2\nstepop sweep sweep.yaml --table --csv > table.csv",
+     .meanings = "project: the folder of a sweep; the word alone does\n"
+                 "logs: the sweep is in the folder sweeps/ of this one (default: logs)"
+                 "\ncurrent-code: runs that are resumed take the sources as they are now"});
 
 }  // namespace
 

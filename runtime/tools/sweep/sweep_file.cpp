@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/base/text.h"
+#include "runtime/core/base/text_table.h"
 #include "runtime/core/config/config.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/config/yaml_writer.h"
@@ -24,6 +26,27 @@ namespace stepop {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct SweepKey {
+  std::string_view path;
+  const char* type;
+  const char* default_value;
+  const char* about;
+};
+
+/// The keys of a sweep file.
+constexpr SweepKey kSweepKeys[] = {
+    {"base", "text or list", "(must be given)", "the configs that all runs begin with"},
+    {"grid", "map", "(none)", "lists of values by key: every combination is a run"},
+    {"list", "list", "(none)", "maps of keys and values, each as it is"},
+    {"random/runs", "int", "(none)", "how many runs with values that are drawn"},
+    {"random/values", "map", "(none)", "by key: uniform, log_uniform, integer or choice"},
+    {"random/seed", "int", "(0)", "another seed draws other values"},
+    {"over", "text or list", "(none)", "keys that repeat a point, such as seed: means over these"},
+    {"jobs", "int", "(1)", "runs at a time; --jobs wins"},
+    {"metric", "text", "(the config's)", "the number that the table shows"},
+    {"mode", "text", "(by the metric)", "max or min: what is better"},
+    {"name", "text", "(the file's name)", "the sweep's folder, logs/sweeps/<name>"}};
 
 [[noreturn]] void fail_at(const Value& value, const std::string& path, const std::string& message) {
   throw UsageError(fmt::format("{}: {}: {}", value.origin().text(), path, message));
@@ -184,8 +207,11 @@ void check_over(const Config& file, const SweepFile& sweep) {
 
 /// As Config::unknown_keys, whose help is about the config of a training.
 void check_keys(const Config& file) {
-  const std::vector<std::string> known = {"base", "grid",   "list", "random", "over",
-                                          "jobs", "metric", "mode", "name"};
+  std::vector<std::string> known;
+  for (const SweepKey& key : kSweepKeys) {
+    const std::string name(key.path.substr(0, key.path.find('/')));
+    if (std::ranges::find(known, name) == known.end()) known.push_back(name);
+  }
   for (const auto& key : file.keys()) {
     if (std::ranges::find(known, key) != known.end()) continue;
     const auto near = nearest_names(key, known, 1);
@@ -201,6 +227,14 @@ void check_keys(const Config& file) {
 }
 
 }  // namespace
+
+std::string sweep_keys_text() {
+  TextTable table({{"key"}, {"type"}, {"default"}, {"meaning"}});
+  for (const SweepKey& key : kSweepKeys) {
+    table.add({std::string(key.path), key.type, key.default_value, key.about});
+  }
+  return table.text();
+}
 
 SweepFile read_sweep_file(const std::string& path) {
   // References stay unresolved, since they refer to the config.

@@ -34,6 +34,9 @@ inline constexpr int64_t kMostSweepJobs = 256;
 /// keys that it names are not checked.
 SweepFile read_sweep_file(const std::string& path);
 
+/// A table of all keys that a sweep file may have.
+std::string sweep_keys_text();
+
 /// `optimizer/lr=0.001 seed=1`, as on a command line.
 std::string point_text(const Value::Map& values);
 

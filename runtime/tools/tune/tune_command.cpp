@@ -281,7 +281,9 @@ STEPOP_REGISTER_COMMAND(
               "for -b",
      .takes = "base checkpoint project log_level allow-unknown",
      .example = "stepop tune -b configs/digits.yaml --time 2m\nstepop tune -b configs/digits.yaml "
-                "--lr -o lr.png"});
+                "--lr -o lr.png",
+     .meanings = "checkpoint: with --lr: the weights to begin with"
+                 "\nproject:"});
 
 }  // namespace
 

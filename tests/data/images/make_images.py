@@ -122,6 +122,14 @@ def main():
     for name in ("rgb.jpg", "rgb-progressive.jpg", "grey.jpg", "cmyk.jpg"):
         expect(name, by_pillow(name, "L" if name == "grey.jpg" else "RGB"))
 
+    # As a camera writes it: a thumbnail, which is a JPEG of its own, in the Exif data before the
+    # picture (TIFF 6.0; its second directory has the thumbnail's place, 0x201, and size, 0x202).
+    thumbnail = (FOLDER / "grey.jpg").read_bytes()
+    exif = b"Exif\0\0MM\0*" + struct.pack(">IHIHHHIIHHIII", 8, 0, 14, 2, 0x201, 4, 1, 44, 0x202, 4,
+                                             1, len(thumbnail), 0)
+    colour.save(FOLDER / "thumbnail.jpg", quality=90, subsampling=0, exif=exif + thumbnail)
+    expect("thumbnail.jpg", by_pillow("thumbnail.jpg", "RGB"))
+
     # What ImageFolder's `size` and `channels` must give: pillow's own resizing and grey.
     rgb = Image.open(FOLDER / "rgb.jpg").convert("RGB")
     small = np.array(rgb.resize((7, 10), Image.Resampling.BILINEAR))

@@ -106,7 +106,7 @@ TEST_CASE("mistakes in the callbacks are found before the run") {
         "\"eval_hook/eval_callbacks/a/value\"?");
   CHECK(declare("eval_hook: {eval_callbacks: [3]}") ==
         "test.yaml:1: eval_hook/eval_callbacks: expected callbacks, [accuracy], or a map of names "
-        "and callbacks, such as {accuracy: accuracy}, found a list of 1");
+        "and callbacks, such as {accuracy: accuracy}, found [3]");
 }
 
 Logs test_picture(const CallbackArguments&) {

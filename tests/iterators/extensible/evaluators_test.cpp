@@ -197,10 +197,11 @@ TEST_CASE("an evaluation has each example's number in its file, and the split's 
 }
 
 TEST_CASE("an evaluator is on when its gate is open, and the callback goes by it") {
-  TestRun run(
-      config("{late: {type: psnr, real: hq, fake: gen, range: [0, 1], after: 3}, fid: "
-             "{type: fid, real: hq, fake: gen, range: [0, 1], every: 4, features: " +
-             networks().path("mean.pt") + "}}"));
+  const std::string text = config(
+      "{late: {type: psnr, real: hq, fake: gen, range: [0, 1], after: 3}, fid: "
+      "{type: fid, real: hq, fake: gen, range: [0, 1], every: 4, features: " +
+      networks().path("mean.pt") + "}}");
+  TestRun run(text);
   run.train();
   const nlohmann::json before = numbers_of(run, 2);
   CHECK_FALSE(before.contains("validation/eval_op/late"));
@@ -209,6 +210,18 @@ TEST_CASE("an evaluator is on when its gate is open, and the callback goes by it
   const nlohmann::json after = numbers_of(run, 4);
   CHECK(after.contains("validation/eval_op/late"));
   CHECK(after.contains("validation/eval_op/fid/fid"));
+
+  // Afterwards a closed gate is named, and is no failure.
+  const Config all = test_config(text);
+  const auto data = datasets().build(all, "datasets/validation");
+  const CallbackResults found =
+      EvaluationCallbacks(test_config("extra: {looks: {late: evaluator}}\n" + text), "extra/looks")
+          .call(run.root(), *data, outputs_of(run, 2));
+  CHECK(found.logs.empty());
+  CHECK(found.failures.empty());
+  CHECK(found.silent.at("late").ends_with(
+      "eval/evaluators/late/after is 3: nothing is measured at step 2; stepop -p RUN "
+      "--eval/evaluators/late/after null measures it"));
 }
 
 TEST_CASE("the callback of an evaluator of each example gives the mean; of none there are names") {
@@ -289,7 +302,7 @@ TEST_CASE("mistakes in an evaluator are found before the first batch, with their
   CHECK(mistake("{e: {type: psnr, real: hq}}").starts_with(place + "fake: missing"));
   CHECK(mistake("[psnr]") ==
         "test.yaml:19: eval/evaluators: expected a map of names and evaluators, such as {psnr: "
-        "{type: psnr, real: hq, fake: gen}}, found a list of 1");
+        "{type: psnr, real: hq, fake: gen}}, found [psnr]");
   CHECK(with("type: ssim, crop_border: 3") ==
         "validation/eval_op: test.yaml:19: eval/evaluators/e (ssim): SSIM "
         "needs images of at least 11 x 11 pixels, found float64 [4, 3, 10, 10]");

@@ -125,7 +125,7 @@ TEST_CASE("each group's milestones count from its own start") {
           progressive.starts({"a", "b", "c"});
         }) ==
         "test.yaml:1: train/progressive_starts: expected 3 iterations of 0 or more, for the groups "
-        "of parameters a, b, c, found a list of 2");
+        "of parameters a, b, c, found [0, 3]");
   CHECK(LearningRates(train_of(kSteps + "gen_lr_steps: [1]")).starts({"a"}) ==
         std::vector<int64_t>{0});
 }
@@ -165,7 +165,7 @@ TEST_CASE("mistakes of a scheme name the key") {
         "well: keep one");
   CHECK(mistake("default_lr_scheme: CosineAnnealingLR_Restart, T_period: [4], restarts: [2]") ==
         "test.yaml:1: train/T_period: expected 2 numbers of 1 or more, of the fall at the "
-        "beginning and of that after each of restarts, found a list of 1");
+        "beginning and of that after each of restarts, found [4]");
 }
 
 TEST_CASE("a batch is sorted and cut by keys of train") {

@@ -23,7 +23,7 @@ const drawn = (name, attributes = {}) =>
 
 const whole = (number) => String(number).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 
-// About four digits: 0.3124, 12.35, 1.2e-5. NaN and infinity come as words, gaps as null.
+// About four digits: 0.3124, 12.35, 6,842, 1.2e-5. NaN and infinity come as words, gaps as null.
 const number = (value) => {
   if (value === null || value === undefined) return "–";
   if (typeof value === "string") return value === "nan" ? "NaN" : value.replace("inf", "∞");
@@ -33,7 +33,8 @@ const number = (value) => {
     const [digits, exponent] = value.toExponential(3).split("e");
     return `${Number(digits)}e${Number(exponent)}`;
   }
-  return String(Number(value.toPrecision(4)));
+  const digits = String(Number(value.toPrecision(4)));
+  return size < 1e3 ? digits : whole(digits);
 };
 
 const duration = (seconds) => {

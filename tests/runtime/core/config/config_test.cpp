@@ -124,7 +124,7 @@ TEST_CASE("a key with the wrong indentation is found where it stands") {
 
 TEST_CASE("a list or a number where a map is needed is reported as what it is") {
   CHECK(reading<std::string>("a: 1\ndatasets:\n- B\n- C", "datasets/train") ==
-        "test.yaml:2: datasets: expected a map with the key \"train\", found a list of 2");
+        "test.yaml:2: datasets: expected a map with the key \"train\", found [B, C]");
   CHECK(reading<int>("a: {b: 3}", "a/b/c/d") ==
         "test.yaml:1: a/b: expected a map with the key \"c\", found 3");
   CHECK(reading<int>("a: [1]", "a/1") ==

@@ -72,7 +72,11 @@ TEST_CASE("a value describes itself in one short line") {
   CHECK(Value(0.5).describe() == "0.5");
   CHECK(Value("fast").describe() == "\"fast\"");
   CHECK(Value("two\nlines\x1b").describe() == R"("two\nlines\x1b")");
-  CHECK(Value(Value::List{1, 2, 3}).describe() == "a list of 3");
+  CHECK(Value(Value::List{1, 2, 3}).describe() == "[1, 2, 3]");
+  CHECK(Value(Value::List{"a", Value::Map{{"b", Value(Value::List{})}}}).describe() ==
+        "[a, {b: []}]");
+  CHECK(Value(Value::List{std::string(80, 'x')}).describe() == "a list of 1");
+  CHECK(Value(Value::List(1000, 1)).describe() == "a list of 1000");
   CHECK(Value(Value::Map{}).describe() == "a map");
   CHECK(Value(std::string(1000, 'x')).describe() == "\"" + std::string(80, 'x') + "...\"");
   // A cut never halves a character.

@@ -209,7 +209,7 @@ TEST_CASE("a key is text, kept as it is written") {
   CHECK(flow("~: a") == R"({"null": a})");
   CHECK(parse_error("[a]: 1") == "test.yaml:1: a key must be text, found a list");
   CHECK(parse_error("a: 1\n{b: 1}: 1") == "test.yaml:2: a key must be text, found a map");
-  CHECK(parse_error("a: &x [1]\n*x : 1") == "test.yaml:2: a key must be text, found a list of 1");
+  CHECK(parse_error("a: &x [1]\n*x : 1") == "test.yaml:2: a key must be text, found [1]");
   CHECK(parse_error("'': 1") == "test.yaml:1: an empty key");
   CHECK(parse_error(std::string(251, 'k') + ": 1") ==
         "test.yaml:1: a key of 251 bytes; 250 at most");
@@ -286,7 +286,7 @@ TEST_CASE("a config file is a map, and an empty one has no keys") {
     return message_of([&] { read_yaml_file(path); });
   };
   const std::string list = folder.write("list.yaml", "- 1\n");
-  CHECK(read(list) == list + ": expected a map of keys and values at the top, found a list of 1");
+  CHECK(read(list) == list + ": expected a map of keys and values at the top, found [1]");
   CHECK(read(folder.path("none.yaml")) ==
         "cannot read " + folder.path("none.yaml") + ": No such file or directory");
   CHECK(read(folder.path()) == folder.path() + ": a folder, where a config file is expected");

@@ -50,6 +50,27 @@ TEST_CASE("an evaluation is a line, without an epoch where nothing is trained") 
         "step 50  evaluated, without a number to show\n");
 }
 
+TEST_CASE("what several callbacks say is shown once, with their names") {
+  const std::string op = "validation/eval_op/";
+  const auto shown = [&](const OrderedMap<double>& scalars) {
+    return printed(LogLevel::kInfo, {.trains = false}, {.step = 5},
+                   {.scalars = scalars, .is_evaluation = true});
+  };
+  CHECK(shown({{op + "loss", 0.5},
+               {op + "accuracy/accuracy", 0.75},
+               {op + "matrix/accuracy", 0.75},
+               {op + "matrix/balanced_accuracy", 0.75},
+               {op + "report/accuracy", 0.75}}) ==
+        "step 5  validation/eval_op: loss 0.5  validation/eval_op/accuracy: accuracy 0.75 (also "
+        "matrix, report)  validation/eval_op/matrix: balanced_accuracy 0.75\n");
+  // Other numbers, and another evaluation, are shown.
+  CHECK(shown({{op + "a/mae", 1}, {op + "b/mae", 2}, {"test/eval_op/a/mae", 1}}) ==
+        "step 5  validation/eval_op/a: mae 1  validation/eval_op/b: mae 2  test/eval_op/a: mae "
+        "1\n");
+  CHECK(shown({{op + "loss", 1}, {"test/eval_op/loss", 1}}) ==
+        "step 5  validation/eval_op: loss 1  test/eval_op: loss 1\n");
+}
+
 TEST_CASE("texts are printed, long ones cut between characters") {
   const auto text = [](const std::string& content) {
     return printed(LogLevel::kInfo, kPlan, {}, {.texts = {{"train/log_op/sample", content}}});

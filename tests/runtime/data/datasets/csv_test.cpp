@@ -134,7 +134,7 @@ TEST_CASE("a mistake in the columns' config is reported at its place") {
   CHECK(table.message(", columns: {label: {key: image}}") ==
         "test.yaml:1: data/columns/label: the key \"image\" is also that of the column \"image\"");
   CHECK(table.message(", columns: [image]") ==
-        "test.yaml:1: data/columns: expected a map from columns to types, found a list of 1");
+        "test.yaml:1: data/columns: expected a map from columns to types, found [image]");
   CHECK(table.message(", columns: {image: skip, label: skip}") ==
         table.path + ": no column is left to read");
   CHECK(table.message(", separator: ', '") ==
@@ -239,7 +239,7 @@ TEST_CASE("a rule for missing values that cannot be is reported at its place") {
       "the values to read instead, such as {age: 0}, found 0");
   CHECK(table.message(", missing: {age: [1]}") ==
         "test.yaml:1: data/missing/age: expected error, drop, nan, mean, median or the value to "
-        "read instead, found a list of 1");
+        "read instead, found [1]");
   CHECK(table.message(", missing: {agee: 1}") == "test.yaml:1: data/missing/agee: " + table.path +
                                                      " has no such column; it has: age, kind, "
                                                      "town, income");

@@ -139,7 +139,7 @@ TEST_CASE("mistakes in the config are refused at their place") {
         [&] { dataset_of(fmt::format("{{class: Python, python: {}, {}}}", kPython, keys)); }));
   };
   CHECK(files.message("Small", "kwargs: [3]") ==
-        "test.yaml:1: data/kwargs: expected a map from arguments to values, found a list of 1");
+        "test.yaml:1: data/kwargs: expected a map from arguments to values, found [3]");
   CHECK(files.message("Small", "keys: image") ==
         "test.yaml:1: data/keys: expected the names of the parts of an example, [image, class], or "
         "a map to its own names, {image: pixels}; found \"image\"");

@@ -1,14 +1,18 @@
 #include "runtime/data/streams/clip_commands.h"
 
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <cmath>
 #include <string>
 
+#include "runtime/core/pictures/image_file.h"
 #include "runtime/core/system/child_process.h"
 #include "runtime/core/system/find_program.h"
 #include "tests/message_of.h"
+#include "tests/places.h"
 #include "tests/runtime/data/streams/shards.h"
 
 namespace stepop {
@@ -55,6 +59,27 @@ TEST_CASE("a command of the user's makes the frames of a video") {
   CHECK(message_of([&] {
           frames("timeout: 0.2\ndecode: {mp4: 'exec sleep 100; {file}'}");
         }).starts_with(".mp4: the command failed: it gave no byte for 0.2 s\n"));
+}
+
+TEST_CASE("a JPEG ends at its own end, not at that of the thumbnail in it") {
+  const ScratchFolder folder;
+  const auto picture = [](const std::string& name) {
+    return read_bytes(STEPOP_SOURCE_DIR "/tests/data/images/" + name);
+  };
+  std::string clip;
+  for (const char* name : {"thumbnail.jpg", "rgb-progressive.jpg", "thumbnail.jpg", "rgb.jpg"}) {
+    clip += picture(name);
+  }
+  folder.write("a.tar", tar_member("1.mjpg", clip) + tar_end());
+  TarShards stream(config_of("path: " + folder.path() + "\ndecode: {mjpg: 'cat {file}'}\n"));
+  stream.begin({});
+  Random random(1);
+  const at::Tensor frames = stream.decode(*stream.next({}), random).tensors.at("frames");
+  REQUIRE(frames.sizes() == at::IntArrayRef({4, 3, 24, 16}));
+  for (const int i : {0, 2, 3}) {
+    CHECK(at::equal(frames[i], decode_image(picture("rgb.jpg"), "rgb.jpg")));
+  }
+  CHECK(at::allclose(frames[1], frames[3], 0, 0.05));
 }
 
 TEST_CASE("ffmpeg, where it is installed, makes the frames of an mp4") {

@@ -215,6 +215,31 @@ TEST_CASE("tensors of any number of channels are pictures, unless they are small
   CHECK(std::lround((board[0][18][34].item<double>() + 1) * 127.5) == 204);
 }
 
+TEST_CASE("of shares the two largest are shown, in lines of their own where one is too short") {
+  const auto shares = [](std::initializer_list<float> values) {
+    return short_value(at::tensor(at::ArrayRef<float>(values)));
+  };
+  CHECK(shares({0, 0, 0, 0.7F, 0, 0.3F, 0, 0, 0, 0}) == "3 0.7, 5 0.3");
+  CHECK(shares({0.1F, 0.2F, 0.7F}) == "2 0.7, 1 0.2");
+  CHECK(shares({0, 1, 0, 0}) == "1 1");
+  CHECK(shares({0.4F, 0.6F}) == "[0.4, 0.6]");
+  CHECK(shares({-0.5F, 0.5F, 1}) == "[-0.5, 0.5, 1]");
+  CHECK(shares({0.5F, 0.5F, 1}) == "[0.5, 0.5, 1]");
+  class Mixed : public Dataset {
+   public:
+    int64_t size() const override { return 1; }
+    Example get(int64_t, Random&) const override {
+      at::Tensor label = at::full({20}, 0.0F);
+      label[12] = 0.7;
+      label[15] = 0.3;
+      return {.tensors = {{"image", at::full({3, 16, 16}, 0.0F)}, {"class", label}}, .texts = {}};
+    }
+  };
+  // Below the image there are #0, class, "12 0.7," and "15 0.3".
+  CHECK(decode_image(survey_sheet(survey_of(Mixed())), "sheet").size(1) ==
+        14 + 128 + 2 + 4 * 18 + 14);
+}
+
 TEST_CASE(
     "the page plays floats that have a rate beside them, up to 200,000 samples, as long as the "
     "page stays small") {

@@ -108,7 +108,7 @@ TEST_CASE("fixed examples that cannot be are refused, also where no op asks for 
   CHECK(refused("{validation: [0]}") ==
         place + "/validation: there is no datasets/validation; there are: train");
   CHECK(refused("[0, 1]") ==
-        place + ": expected a map of splits, such as {validation: [0, 1, 2]}, found a list of 2");
+        place + ": expected a map of splits, such as {validation: [0, 1, 2]}, found [0, 1]");
 }
 
 TEST_CASE("data under another name than validation are warned of, where there are no others") {

@@ -291,7 +291,7 @@ TEST_CASE("a mistake in the config is found before a file is opened") {
         "weights.safetensors, network: model}; there are: model, other");
   CHECK(begin(kLeNet, "{path: w, map: [a]}") ==
         "test.yaml:2: init_from/map: expected the beginnings of names and what they become, such "
-        "as {\"old.\": \"new.\"}, found a list of 1");
+        "as {\"old.\": \"new.\"}, found [a]");
   CHECK(begin(kLeNet, "{path: w, map: {a: 1}}") ==
         "test.yaml:2: init_from/map: expected what \"a\" becomes as a text, found 1");
   CHECK(begin(kLeNet, "{path: w, map: {a: b}, prefx: a}")

@@ -338,7 +338,7 @@ TEST_CASE("bad values of an optimizer are refused with their place") {
           "/groups/1/match: \"bias\" matches no parameter that an earlier group leaves; the "
           "parameters are: fc.weight, fc.bias");
   refused("{class: SGD, groups: [{match: [x, y]}]}",
-          "/groups/0/match: a list of 2 matches no parameter; the parameters are: fc.weight, "
+          "/groups/0/match: [x, y] matches no parameter; the parameters are: fc.weight, "
           "fc.bias");
   refused("{class: SGD, groups: [{match: []}]}",
           "/groups/0/match: expected a regular expression, found none");

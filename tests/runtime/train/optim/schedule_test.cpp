@@ -225,7 +225,7 @@ TEST_CASE("bad values of a schedule are refused with their place") {
           "lr/at: expected steps in ascending order, found 3 after 5");
   refused("{class: step, from: 1, at: [-5]}", "lr/at/0: expected 0 or more, found -5");
   refused("{class: chain, parts: []}",
-          "lr/parts: expected a list of {schedule: ..., steps: N}, found a list of 0");
+          "lr/parts: expected a list of {schedule: ..., steps: N}, found []");
   refused("{class: chain}",
           "lr/parts: expected a list of {schedule: ..., steps: N}, found nothing");
   refused("{class: chain, parts: [{schedule: 1}, {schedule: 2}]}",

@@ -95,6 +95,22 @@ TEST_CASE("a process that was killed holds nothing") {
   CHECK(lock.before().pid == child);
 }
 
+TEST_CASE("a process that was killed does not run, though nobody has collected it yet") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("process.json");
+  const pid_t child = fork();
+  if (child == 0) {
+    const RunLock lock(path, "2026-11-21T10-00-00");
+    kill(getpid(), SIGKILL);
+  }
+  siginfo_t ended;
+  REQUIRE(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
+  CHECK(process_in(folder).pid == child);
+  CHECK(read_run_status(path).state == RunState::kKilled);
+  waitpid(child, nullptr, 0);
+  CHECK(read_run_status(path).state == RunState::kKilled);
+}
+
 TEST_CASE("a training on another host holds the run as long as it shows life") {
   const ScratchFolder folder;
   const std::string path = folder.path("process.json");

@@ -36,7 +36,7 @@ TEST_CASE("what is no duration is refused with what would be one") {
         "of the training (10%, end), found \"soon\"");
   CHECK(refused("[1]") ==
         "test.yaml:1: key: expected a number of steps (100), epochs (2e), minutes (10m), or a part "
-        "of the training (10%, end), found a list of 1");
+        "of the training (10%, end), found [1]");
   CHECK(refused("5h") ==
         "test.yaml:1: key: unknown unit \"h\" in \"5h\"; there are s (steps), e (epochs), m "
         "(minutes) and % (of the training)");
@@ -69,7 +69,7 @@ TEST_CASE("a time without a unit, in a wrong order or of nothing is refused with
     CHECK(refused(text) == "test.yaml:1: key: " + expected + ", found \"" + text + "\"");
   }
   CHECK(refused("\"03:50:00\"") == "test.yaml:1: key: " + expected + ", found \"03:50:00\"");
-  CHECK(refused("[3h]") == "test.yaml:1: key: " + expected + ", found a list of 1");
+  CHECK(refused("[3h]") == "test.yaml:1: key: " + expected + ", found [\"3h\"]");
   CHECK(refused("0h0s") == "test.yaml:1: key: expected more than 0, found \"0h0s\"");
 }
 

@@ -115,7 +115,7 @@ TEST_CASE("what is no trigger is refused with its place and what would be one") 
       "expected a number of steps (100), epochs (2e), minutes (10m), or a part of the training "
       "(10%, end), or a map with \"every\"";
   CHECK(refused("often") == "test.yaml:1: when: " + expected + ", found \"often\"");
-  CHECK(refused("[1]") == "test.yaml:1: when: " + expected + ", found a list of 1");
+  CHECK(refused("[1]") == "test.yaml:1: when: " + expected + ", found [1]");
   CHECK(refused("true") == "test.yaml:1: when: " + expected + ", found true");
   CHECK(refused("10h") ==
         "test.yaml:1: when: unknown unit \"h\" in \"10h\"; there are s (steps), "
