@@ -102,6 +102,16 @@ target_link_libraries(stepop_dependencies INTERFACE
 if(EXISTS ${TORCH_ROOT}/lib/libtorch_cuda.so)
   # Its CUDA libraries are other Python packages, which it finds itself when it is loaded.
   target_link_options(stepop_dependencies INTERFACE -Wl,--allow-shlib-undefined)
+  # For graphs of CUDA: the headers of its runtime. Where pip brought LibTorch, Triton has them all.
+  find_path(CUDA_RUNTIME_INCLUDE_DIR crt/host_config.h
+    PATHS /usr/local/cuda/include ${TORCH_ROOT}/../triton/backends/nvidia/include NO_DEFAULT_PATH)
+  if(CUDA_RUNTIME_INCLUDE_DIR)
+    target_include_directories(stepop_dependencies SYSTEM INTERFACE ${CUDA_RUNTIME_INCLUDE_DIR})
+    target_compile_definitions(stepop_dependencies INTERFACE STEPOP_CUDA_GRAPHS)
+    target_link_libraries(stepop_dependencies INTERFACE ${TORCH_ROOT}/lib/libtorch_cuda.so ${TORCH_ROOT}/lib/libc10_cuda.so)
+  else()
+    message(STATUS "cuda_graph: not in this build, which lacks the headers of CUDA (crt/host_config.h)")
+  endif()
 endif()
 target_compile_definitions(stepop_dependencies INTERFACE ${HDF5_DEFINITIONS})
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")

@@ -13,6 +13,7 @@
 #include "runtime/core/base/random.h"
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/train/distributed/world.h"
+#include "runtime/train/optim/schedule.h"
 
 namespace stepop {
 namespace {
@@ -92,6 +93,7 @@ void RunningMetrics::share(const Metrics& metrics) const {
 
 void RunningMetrics::update(const at::Tensor& prediction, const at::Tensor& target) {
   if (metrics_.empty()) return;
+  StepReads::note("the sums of metrics");
   gather(metrics_, prediction, target);
   ++updates_;
 }

@@ -11,6 +11,7 @@
 #include "runtime/core/base/ordered_map.h"
 #include "runtime/core/log/logs.h"
 #include "runtime/data/batch.h"
+#include "runtime/train/optim/schedule.h"
 
 namespace stepop {
 
@@ -52,7 +53,10 @@ class LossModel : public torch::nn::Module {
   const std::vector<std::string>& inputs() const { return inputs_; }
 
   /// The number of complete training steps, for weights of losses that depend on it.
-  int64_t global_step() const { return global_step_; }
+  int64_t global_step() const {
+    StepReads::note("global_step()");
+    return global_step_;
+  }
   /// The trainer calls this before each `forward`.
   void set_global_step(int64_t step) { global_step_ = step; }
 

@@ -57,7 +57,7 @@ StepOps LossModelTrainer::step_op(const Batch& batch) {
 
 LossOutput LossModelTrainer::forward(const Batch& batch, bool trains) {
   before_forward(trains);
-  model_->set_global_step(global_step());
+  model_->set_global_step(context().position.global_step);
   LossOutput output = model_->forward(batch);
   if (!output.loss.defined()) throw Error("the model's forward returned an undefined loss");
   of_examples("the model's loss", output.loss, batch.size());

@@ -47,6 +47,9 @@ void reset_most_bytes();
 inline constexpr const char* kByteLimit = "STEPOP_ACCELERATOR_BYTES";
 void set_byte_limit(int64_t bytes);
 
+/// How many graphs were launched since the last call.
+int64_t take_graph_launches();
+
 /// How many copies did not block since the last call, and how many of them ran in another stream
 /// than the operations.
 int64_t take_copies_behind();

@@ -7,33 +7,18 @@
 
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "tests/accelerator/accelerator.h"
+#include "tests/accelerator/with_device.h"
 #include "tests/cli/digits_run.h"
 #include "tests/same_state.h"
 
 namespace stepop::accelerator {
 namespace command_test {
 
-/// `stepop` of a line then has the device, and draws the random numbers of the CPU.
-const std::string kWithDevice =
-    fmt::format("export OMP_NUM_THREADS=1 {}=1; stepop() {{ LD_PRELOAD=" STEPOP_BINARY_DIR
-                "/tests/libstepop_accelerator.so '" STEPOP_BINARY_DIR "/stepop' \"$@\"; }}\n",
-                kSharesRandom);
-
 /// Whether each of two processes had a generator of the device, and so the device.
 bool were_on_devices(const ScratchFolder& folder, const std::string& logs) {
   const std::string checkpoints = folder.path(only_run(folder, logs)) + "/train/checkpoints";
   const State state = load_checkpoint(checkpoints + "/latest.safetensors").tensors;
   return state.contains("random.cuda") && state.contains("rank_1/random.cuda");
-}
-
-/// The last checkpoint without the generators of devices, which a training on the CPU lacks.
-State last_checkpoint(const ScratchFolder& folder, const std::string& logs) {
-  const std::string checkpoints = folder.path(only_run(folder, logs)) + "/train/checkpoints";
-  State state =
-      load_checkpoint(checkpoints + "/" + checkpoint_name(checkpoint_steps(checkpoints).back()))
-          .tensors;
-  std::erase_if(state, [](const auto& entry) { return entry.first.ends_with("random.cuda"); });
-  return state;
 }
 
 /// Four steps of a config of the tree, in the folder of its own of that device.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/accelerator/accelerator.h"
+#include "tests/accelerator/graph.h"
 #include "tests/accelerator/streams.h"
 
 namespace stepop::accelerator {
@@ -189,6 +190,7 @@ class DeviceMemory : public c10::DeviceAllocator {
     const c10::Device device(c10::kHPU, 0);
     if (bytes == 0) return {nullptr, device};
     void* address = arena().allocate(bytes);
+    if (is_capturing()) note_of_capture(address, bytes);
     return {address, address, free_device, device};
   }
   bool initialized() override { return true; }

@@ -17,6 +17,7 @@
 
 #include "tests/accelerator/accelerator.h"
 #include "tests/accelerator/generator.h"
+#include "tests/accelerator/graph.h"
 #include "tests/accelerator/memory.h"
 #include "tests/accelerator/streams.h"
 
@@ -61,6 +62,39 @@ c10::Storage copied_storage(const c10::Storage& host) {
   return storage;
 }
 
+/// Memory from before a capture, which may not change by it.
+bool is_kept(const at::Tensor& tensor) {
+  return is_capturing() && !is_of_capture(tensor.storage().data());
+}
+
+/// The same with memory of its own, as large as that of `tensor`.
+at::Tensor copied_on_host(const at::Tensor& tensor) {
+  const at::Tensor shared = on_host(tensor);
+  c10::Storage own(c10::Storage::use_byte_size_t(), shared.storage().nbytes(),
+                   c10::GetAllocator(c10::kCPU), /*resizable=*/true);
+  if (own.nbytes() > 0) std::memcpy(own.mutable_data(), shared.storage().data(), own.nbytes());
+  at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(own), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+  made.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
+                                                    tensor.storage_offset());
+  return made;
+}
+
+/// Writes a result on the host to the memory of `device`, unless it lies there.
+void write_back(const at::Tensor& host, const at::Tensor& device) {
+  if (!host.defined() || !is_here(device)) return;
+  void* target = reachable(device.storage().data());
+  if (host.storage().data() == target || host.storage().nbytes() == 0) return;
+  std::memcpy(target, host.storage().data(), host.storage().nbytes());
+}
+
+void write_back(const c10::IValue& host, const c10::IValue& device) {
+  if (host.isTensor()) return write_back(host.toTensor(), device.toTensor());
+  if (!host.isTensorList()) return;
+  const auto results = host.toTensorVector();
+  for (size_t i = 0; i < results.size(); ++i) write_back(results[i], device.toTensorVector()[i]);
+}
+
 /// The arguments of one call, as the CPU sees them.
 class Call {
  public:
@@ -93,9 +127,9 @@ class Call {
 
   /// What the operation did to the shapes of its arguments, and where it made them larger.
   void take_back_shapes() {
-    for (auto& [device, host] : arguments_) {
+    for (auto& [device, host, address] : arguments_) {
       c10::TensorImpl* impl = device.unsafeGetTensorImpl();
-      if (host.storage().data() != reachable(device.storage().data()) ||
+      if (host.storage().data() != address ||
           host.storage().nbytes() != device.storage().nbytes()) {
         c10::Storage larger = copied_storage(host.storage());
         device.storage().set_nbytes(larger.nbytes());
@@ -112,14 +146,16 @@ class Call {
   struct Argument {
     at::Tensor device;
     at::Tensor host;
+    const void* address;  ///< Of the host's memory before the call.
   };
 
   at::Tensor tensor(const at::Tensor& given) {
     if (!is_here(given)) return given;
-    for (const auto& [device, host] : arguments_) {
+    for (const auto& [device, host, address] : arguments_) {
       if (device.is_same(given)) return host;
     }
-    return arguments_.emplace_back(Argument{given, accelerator::on_host(given)}).host;
+    const at::Tensor host = is_kept(given) ? copied_on_host(given) : accelerator::on_host(given);
+    return arguments_.emplace_back(Argument{given, host, host.storage().data()}).host;
   }
 
   static at::Generator generator(const at::Generator& given) {
@@ -131,10 +167,10 @@ class Call {
 
   at::Tensor result(const at::Tensor& made) {
     if (!made.defined() || !made.device().is_cpu()) return made;
-    for (const auto& [device, host] : arguments_) {
+    for (const auto& [device, host, address] : arguments_) {
       if (host.is_same(made)) return device;
     }
-    for (const auto& [device, host] : arguments_) {
+    for (const auto& [device, host, address] : arguments_) {
       if (host.storage().unsafeGetStorageImpl() == made.storage().unsafeGetStorageImpl()) {
         return with_storage(device.storage(), made);
       }
@@ -153,10 +189,10 @@ bool has_sizes_of_its_values(const std::string& name) {
   return kNames.contains(name);
 }
 
-void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+/// Calls the operation of the CPU with the arguments at the end of `stack`, in whose place it
+/// leaves its results, which are on the host.
+void call_on_host(const c10::OperatorHandle& op, Call& call, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
-  drain(current_stream());
-  Call call;
   const size_t count = schema.arguments().size();
   for (size_t i = stack->size() - count; i < stack->size(); ++i) {
     const bool is_generator = schema.arguments()[i - (stack->size() - count)].name() == "generator";
@@ -165,6 +201,15 @@ void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   }
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
   call.take_back_shapes();
+}
+
+void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const c10::FunctionSchema& schema = op.schema();
+  drain(current_stream());
+  Call call;
+  const torch::jit::Stack given(stack->end() - static_cast<ptrdiff_t>(schema.arguments().size()),
+                                stack->end());
+  call_on_host(op, call, stack);
   bool is_known = false;
   const size_t results = schema.returns().size();
   for (size_t i = stack->size() - results; i < stack->size(); ++i) {
@@ -172,7 +217,16 @@ void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     is_known |= value.isBool() || value.isInt() || value.isDouble();
     value = call.on_device(value);
   }
+  is_known &= schema.name() != "aten::_fused_sdp_choice";  // of shapes alone
   if (is_known || has_sizes_of_its_values(schema.name())) count_wait(schema.name());
+  record_work(
+      [op, given,
+       made = torch::jit::Stack(stack->end() - static_cast<ptrdiff_t>(results), stack->end())] {
+        Call again;
+        torch::jit::Stack values = given;
+        call_on_host(op, again, &values);
+        for (size_t i = 0; i < made.size(); ++i) write_back(values[i], made[i]);
+      });
 }
 
 at::Tensor make_empty(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
@@ -200,6 +254,15 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
   const at::Tensor target = is_here(to) ? on_host(to) : to;
   const at::Tensor& host = is_here(from) ? to : from;
   const bool is_behind = !is_inside && non_blocking && is_pinned(host.storage().data());
+  if (is_capturing() && (is_inside || is_behind)) {
+    const auto copy = [from, to] {
+      (is_here(to) ? on_host(to) : to).copy_(is_here(from) ? on_host(from) : from);
+    };
+    const at::AutoDispatchBelowADInplaceOrView without_autograd;
+    if (is_here(to) && !is_kept(to)) copy();
+    record_work(copy);
+    return to;
+  }
   if (is_behind) {
     count_copy_behind(current_stream());
     enqueue(current_stream(), [source, target, host] {
@@ -232,11 +295,17 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
                        c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
                        c10::SymIntArrayRef output_padding, c10::SymInt groups) {
   drain(current_stream());
-  const bool has_bias = bias && bias->defined();
-  const at::Tensor made = at::convolution_symint(
-      on_host(input), on_host(weight), has_bias ? std::optional(on_host(*bias)) : std::nullopt,
-      stride, padding, dilation, transposed, output_padding, std::move(groups));
-  return with_storage(copied_storage(made.storage()), made);
+  const auto compute = [=, stride = stride.vec(), padding = padding.vec(),
+                        dilation = dilation.vec(), output_padding = output_padding.vec()] {
+    const bool has_bias = bias && bias->defined();
+    return at::convolution_symint(on_host(input), on_host(weight),
+                                  has_bias ? std::optional(on_host(*bias)) : std::nullopt, stride,
+                                  padding, dilation, transposed, output_padding, groups);
+  };
+  const at::Tensor computed = compute();
+  const at::Tensor made = with_storage(copied_storage(computed.storage()), computed);
+  record_work([=] { write_back(compute(), made); });
+  return made;
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
@@ -246,13 +315,22 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     std::array<bool, 3> mask) {
   drain(current_stream());
   const int64_t channels = transposed ? weight.size(1) * groups.expect_int() : weight.size(0);
-  const auto [a, b, c] = at::convolution_backward_symint(
-      on_host(gradient), on_host(input), on_host(weight), c10::SymIntArrayRef{channels}, stride,
-      padding, dilation, transposed, output_padding, std::move(groups), mask);
-  const auto here = [](const at::Tensor& made) {
-    return made.defined() ? with_storage(copied_storage(made.storage()), made) : at::Tensor();
+  const auto compute = [=, stride = stride.vec(), padding = padding.vec(),
+                        dilation = dilation.vec(), output_padding = output_padding.vec()] {
+    const auto [a, b, c] = at::convolution_backward_symint(
+        on_host(gradient), on_host(input), on_host(weight), c10::SymIntArrayRef{channels}, stride,
+        padding, dilation, transposed, output_padding, groups, mask);
+    return std::array{a, b, c};
   };
-  return {here(a), here(b), here(c)};
+  std::array<at::Tensor, 3> made = compute();
+  for (auto& each : made) {
+    if (each.defined()) each = with_storage(copied_storage(each.storage()), each);
+  }
+  record_work([=] {
+    const std::array<at::Tensor, 3> again = compute();
+    for (size_t i = 0; i < again.size(); ++i) write_back(again[i], made[i]);
+  });
+  return {made[0], made[1], made[2]};
 }
 
 void record(at::Tensor& tensor, at::Stream stream) {

@@ -1,5 +1,7 @@
 #include "tests/accelerator/streams.h"
 
+#include <c10/util/Exception.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -11,6 +13,7 @@
 #include <utility>
 
 #include "tests/accelerator/accelerator.h"
+#include "tests/accelerator/graph.h"
 
 namespace stepop::accelerator {
 namespace {
@@ -96,6 +99,7 @@ void delay_copy() {
 void set_copy_delay(int64_t microseconds) { delay = microseconds; }
 
 void count_wait(const std::string& reason) {
+  TORCH_CHECK(!is_capturing(), "operation not permitted when stream is capturing: ", reason);
   const std::lock_guard guard(waits_mutex);
   ++waits()[reason];
 }

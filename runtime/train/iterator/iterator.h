@@ -43,7 +43,10 @@ class Iterator : public Hook {
   /// The split of the current batch: `train`, `validation`, ....
   const std::string& get_split() const { return context_.position.split; }
   /// Complete training steps: in `train_op` without the current step, in `log_op` with it.
-  int64_t global_step() const { return context_.position.global_step; }
+  int64_t global_step() const {
+    StepReads::note("global_step()");
+    return context_.position.global_step;
+  }
   /// Complete epochs.
   int64_t epoch_step() const { return context_.position.epoch; }
   /// Complete batches of this epoch.

@@ -294,6 +294,13 @@ constexpr OwnKey kKeys[] = {
     {"cudnn_benchmark", "bool", "LibTorch's: false",
      "true: cuDNN tries its algorithms for each new shape of a convolution and keeps the fastest, "
      "as torch.backends.cudnn.benchmark. For batches of one shape; bits may differ between starts"},
+    {"cuda_graph", "bool", "false",
+     "true: `step_op`, the losses and their backward passes are captured after three steps as a "
+     "graph of the GPU, which later steps launch as a whole, with the same bits: for steps that "
+     "wait for their kernels to be launched. [What cannot be "
+     "captured](../runtime/train/step/README.md#a-step-as-a-graph) is refused. Compiled, not yet "
+     "run on a GPU",
+     kForTraining | kSameBits},
     {"deterministic", "bool", "LibTorch's: false",
      "true: only algorithms that give the same bits each time, on a GPU as well; an operation "
      "without one is an error. cuBLAS also needs `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the "

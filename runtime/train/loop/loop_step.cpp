@@ -102,6 +102,23 @@ void TrainingLoop::train_batch(SplitStep& train, int64_t batches, const Batch& b
   clock_.micro_batches = batches * parts;
   results_.clear();
   is_in_train_op_ = true;
+  if (captured_step_) {
+    std::vector<std::string> due;
+    for (const auto& op : settings_.train_ops) {
+      if (op.is_due_in_step_after(position_.global_step)) due.push_back(op.name.op);
+    }
+    if (!due.empty()) results_ = captured_step_->run(train, batch, due);
+  } else {
+    run_train_ops(train, batch, parts);
+  }
+  is_in_train_op_ = false;
+  for (const auto& op : settings_.train_ops) {
+    const Scalars* result = results_.find(op.name.op);
+    if (result != nullptr) session_.train_means().add(op.name.text(), *result, train.share());
+  }
+}
+
+void TrainingLoop::run_train_ops(SplitStep& train, const Batch& batch, int64_t parts) {
   for (int64_t part = 0; part < parts; ++part) {
     double weight = 1;
     if (parts > 1) {
@@ -120,11 +137,6 @@ void TrainingLoop::train_batch(SplitStep& train, int64_t batches, const Batch& b
         add_weighted(results_[op.name.op], train.train(op.name.op), weight);
       }
     }
-  }
-  is_in_train_op_ = false;
-  for (const auto& op : settings_.train_ops) {
-    const Scalars* result = results_.find(op.name.op);
-    if (result != nullptr) session_.train_means().add(op.name.text(), *result, train.share());
   }
 }
 

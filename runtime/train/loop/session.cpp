@@ -28,6 +28,7 @@
 #include "runtime/train/run/device.h"
 #include "runtime/train/run/provenance.h"
 #include "runtime/train/run/thread_wait.h"
+#include "runtime/train/step/uncaptured.h"
 #include "runtime/train/when/logged_metric.h"
 
 namespace stepop {
@@ -211,6 +212,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
     add_warning(text);
   }
   if (!train) return;
+  if (config_.get("cuda_graph", false)) check_captures(*context_);
   counted_parameters(*context_, settings_->telemetry);  // throws when there are none
   if (debug) return;                                    // a debug run ends early
   for (const auto& text :

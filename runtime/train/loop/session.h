@@ -13,6 +13,7 @@
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/iterator/run_hooks.h"
 #include "runtime/train/loop/freezing.h"
+#include "runtime/train/networks/generators.h"
 #include "runtime/train/networks/init_from.h"
 #include "runtime/train/networks/network_calls.h"
 #include "runtime/train/networks/sync_batch_norm.h"
@@ -24,9 +25,6 @@
 #include "runtime/train/when/stop_when.h"
 
 namespace stepop {
-
-/// The name under which the state of LibTorch's random generators is tracked.
-inline constexpr const char* kRandomState = "random";
 
 /// The seed of a config without `seed`.
 inline constexpr int64_t kDefaultRunSeed = 1;

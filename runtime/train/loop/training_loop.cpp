@@ -52,6 +52,9 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       agreement_(world_),
       shared_buffers_(world_, context_.networks),
       run_ahead_(directory, reporter.console(), settings_.run_ahead) {
+  if (context_.config.get("cuda_graph", false)) {
+    captured_step_ = std::make_unique<CapturedStep>(context_);
+  }
   hooks_.add("iterator", session.iterator());
   for (const NamedHook& named : session.hooks()) {
     hooks_.add(named.name, *named.hook, /*is_of_config=*/true, named.when);

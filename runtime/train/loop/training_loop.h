@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "runtime/train/networks/shared_buffers.h"
 #include "runtime/train/run/live_change.h"
 #include "runtime/train/run/run_directory.h"
+#include "runtime/train/step/captured_step.h"
 #include "runtime/train/step/split_step.h"
 
 namespace stepop {
@@ -67,6 +69,7 @@ class TrainingLoop {
   void begin();
   void train_step();
   void train_batch(SplitStep& train, int64_t batches, const Batch& batch);
+  void run_train_ops(SplitStep& train, const Batch& batch, int64_t parts);
   void run_logs(const Elapsed& now);
   void finish_step(const Elapsed& now);
 
@@ -125,6 +128,7 @@ class TrainingLoop {
   SplitSteps splits_;
   LogOps log_ops_;
   std::optional<UpdateWatch> update_watch_;
+  std::unique_ptr<CapturedStep> captured_step_;  ///< Null without `cuda_graph`.
   OrderedMap<Scalars> results_;  ///< Results of the train ops, for the current batch.
   std::optional<Rewind> rewind_;
   bool is_in_train_op_ = false;

@@ -7,6 +7,9 @@
 
 namespace stepop {
 
+/// The name under which the state of LibTorch's random generators is tracked.
+inline constexpr const char* kRandomState = "random";
+
 /// Seeds LibTorch's default generators of the CPU and of the device.
 void seed_generators(uint64_t seed, const c10::Device& device);
 

@@ -80,6 +80,7 @@ int64_t read_warmup(const Config& config, std::string_view path, const Value& va
 
 /// Null without a collector, and while a schedule is being built.
 thread_local std::vector<BuiltSchedule>* collected = nullptr;
+thread_local StepReads* reads = nullptr;
 
 }  // namespace
 
@@ -87,6 +88,14 @@ ScheduleCollector::ScheduleCollector(std::vector<BuiltSchedule>& schedules)
     : before_(std::exchange(collected, &schedules)) {}
 
 ScheduleCollector::~ScheduleCollector() { collected = before_; }
+
+StepReads::StepReads() : before_(std::exchange(reads, this)) {}
+
+StepReads::~StepReads() { reads = before_; }
+
+void StepReads::note(const char* what) {
+  if (reads != nullptr && reads->found_ == nullptr) reads->found_ = what;
+}
 
 ScheduleRegistry& schedules() {
   static ScheduleRegistry registry("schedule");

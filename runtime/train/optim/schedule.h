@@ -63,6 +63,26 @@ inline About schedule_about(About about = {}) {
   return about;
 }
 
+/// During its lifetime, what in this thread first uses a number of the host that is another one in
+/// the next step: code that is captured as a graph must not, because the graph would repeat what
+/// follows from that number. While a second one lives, the first notes nothing.
+class StepReads {
+ public:
+  StepReads();
+  ~StepReads();
+  StepReads(const StepReads&) = delete;
+  StepReads& operator=(const StepReads&) = delete;
+
+  /// `a schedule` or `global_step()`; null for none.
+  const char* found() const { return found_; }
+
+  static void note(const char* what);
+
+ private:
+  const char* found_ = nullptr;
+  StepReads* before_;
+};
+
 using ScheduleRegistry = Registry<std::unique_ptr<Schedule>(const Config&)>;
 ScheduleRegistry& schedules();
 
@@ -76,7 +96,11 @@ class Scheduled {
   Scheduled(const Config& config, std::string_view path, double fallback);
 
   /// As `Schedule::at`.
-  double at(int64_t step) const { return schedule_ ? schedule_->at(step) : value_; }
+  double at(int64_t step) const {
+    if (!schedule_) return value_;
+    StepReads::note("a schedule");
+    return schedule_->at(step);
+  }
   /// As `Schedule::fallen_after`.
   std::optional<int64_t> fallen_after() const {
     return schedule_ ? schedule_->fallen_after() : std::nullopt;

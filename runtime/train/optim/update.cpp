@@ -223,17 +223,25 @@ at::Tensor Update::seed_of(const at::Tensor& loss) {
   return seed.fill_(std::numeric_limits<double>::quiet_NaN());
 }
 
+void Update::show_loss(const at::Tensor& loss) {
+  std::erase_if(watches_of_losses_, [&](const auto& watch) { return !watch.second(loss); });
+}
+
 /// `is_only_one`: all gradients of the update come from this backward.
 void Update::run_backward(const at::Tensor& loss, bool retain_graph, bool is_only_one) {
   const Span span(profile_, "backward");
   check_loss(name_, loss);
-  std::erase_if(watches_of_losses_, [&](const auto& watch) { return !watch.second(loss); });
+  if (!cut_) show_loss(loss);
   if (has_non_finite_) return;  // the step is dropped, whatever is added
   if (world_ == nullptr && checks_now() && !is_finite(loss)) {
     has_non_finite_ = true;
     return leave_out({name_, "the loss", first_non_finite(loss), clock_->global_step});
   }
-  if (device_check_ && world_ == nullptr) device_check_->add_loss(loss);
+  if (cut_) {
+    captured_losses_.push_back(loss.detach());
+  } else if (device_check_ && world_ == nullptr) {
+    device_check_->add_loss(loss);
+  }
   tensors_.clear();
   for (const auto& [name, parameter] : optimizer_->parameters()) {
     if (parameter.requires_grad()) tensors_.push_back(parameter);
@@ -262,7 +270,30 @@ void Update::run_backward(const at::Tensor& loss, bool retain_graph, bool is_onl
   is_pending_ = true;
 }
 
+Update::Left Update::take_left() {
+  Left left{.losses = std::exchange(captured_losses_, {}), .gradients = {}};
+  for (const auto& [name, parameter] : optimizer_->parameters()) {
+    left.gradients.push_back(parameter.grad());
+  }
+  clear_gradients();
+  return left;
+}
+
+void Update::apply(const Left& left) {
+  for (const auto& loss : left.losses) {
+    show_loss(loss);
+    if (device_check_) device_check_->add_loss(loss);
+  }
+  for (size_t i = 0; i < left.gradients.size(); ++i) {
+    optimizer_->parameters()[i].second.mutable_grad() = left.gradients[i];
+  }
+  auto cut = std::exchange(cut_, {});
+  apply();
+  cut_ = std::move(cut);
+}
+
 void Update::apply() {
+  if (const auto cut = cut_) return cut();  // a copy: `apply(left)` within it takes `cut_` away
   const Span span(profile_, "update");
   if (std::exchange(has_non_finite_, false)) {
     ++skipped_;

@@ -81,6 +81,23 @@ class Update {
   /// NaN or infinite.
   void apply();
 
+  /// What `backward` left for `apply` in a step that is captured as a graph of the device. Each
+  /// launch of the graph fills the same tensors again.
+  struct Left {
+    std::vector<at::Tensor> losses;
+    std::vector<at::Tensor> gradients;  ///< By parameter; undefined for none.
+  };
+
+  /// From now on, while a step is captured, `backward` does only what a graph can hold, and `cut`
+  /// is called in the place of `apply`. An empty function ends that.
+  void capture(std::function<void()> cut) { cut_ = std::move(cut); }
+  /// For `cut`.
+  Left take_left();
+  /// What `backward` and `apply` do besides the work of the graph that filled `left`.
+  void apply(const Left& left);
+  /// Whether gradients wait for `apply`.
+  bool is_pending() const { return is_pending_; }
+
   /// Reports the updates that were left out since the last call. With `on_nan: skip` it returns a
   /// warning, empty when there were none. With `stop` it throws the NonFinite that a GPU found; no
   /// update has happened since then. Waits for a GPU. Called before logs and checkpoints are taken.
@@ -144,6 +161,7 @@ class Update {
 
  private:
   void load_pending(const State& pending);
+  void show_loss(const at::Tensor& loss);
   void run_backward(const at::Tensor& loss, bool retain_graph, bool is_only_one);
   at::Tensor seed_of(const at::Tensor& loss);
   NonFinite shared_finding(NonFinite own);
@@ -179,6 +197,8 @@ class Update {
   std::optional<int64_t> cleared_until_;
   at::Tensor grad_norm_;
   std::vector<at::Tensor> tensors_;  ///< Scratch, empty between calls.
+  std::function<void()> cut_;        ///< Empty outside of a capture.
+  std::vector<at::Tensor> captured_losses_;
 
   bool is_pending_ = false;      ///< Gradients wait for `apply`.
   bool has_non_finite_ = false;  ///< A loss of the next update was not finite.

@@ -69,8 +69,13 @@ const Batch& SplitStep::batch() {
 }
 
 void SplitStep::take_part(const Batch& whole, int64_t begin, int64_t end) {
+  take(whole.rows(begin, end));
+}
+
+void SplitStep::take(Batch batch, std::optional<StepOps> ops) {
   ops_.reset();  // and with it the graph of the part before
-  batch_ = whole.rows(begin, end);
+  ops_ = std::move(ops);
+  batch_ = std::move(batch);
 }
 
 const StepOps& SplitStep::ops(bool trains) {

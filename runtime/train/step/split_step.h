@@ -34,6 +34,11 @@ class SplitStep {
   const Batch& batch();
   /// From now on `ops` work on these examples of `whole`, this step's batch.
   void take_part(const Batch& whole, int64_t begin, int64_t end);
+  /// From now on the ops work on `batch`, with the closures that `step_op` returned for it before,
+  /// if there are any.
+  void take(Batch batch, std::optional<StepOps> ops = std::nullopt);
+  /// The closures of this step, once one of them ran.
+  const std::optional<StepOps>& closures() const { return ops_; }
   /// This step's batch if it was fetched; otherwise null.
   const Batch* batch_at_hand() const { return batch_ ? &*batch_ : nullptr; }
   /// This process's part of the batch of all processes.
