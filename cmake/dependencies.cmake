@@ -17,9 +17,9 @@ else()
   if(EXISTS ${version_file})
     file(STRINGS ${version_file} version REGEX "PACKAGE_VERSION \"")
     string(REGEX MATCH "[0-9]+\\.[0-9]+[.0-9]*" Torch_VERSION "${version}")
-    if(Torch_VERSION VERSION_LESS 2.6)
+    if(Torch_VERSION VERSION_LESS 2.11)  # the oldest that was compiled: README.md
       list(APPEND stepop_missing
-           "LibTorch 2.6 or newer (${TORCH_ROOT} is ${Torch_VERSION}; name another by \
+           "LibTorch 2.11 or newer (${TORCH_ROOT} is ${Torch_VERSION}; name another by \
 CMAKE_PREFIX_PATH, or none)")
     endif()
   endif()
