@@ -48,6 +48,9 @@ set_target_properties(stepop_probe_hdf5 PROPERTIES INSTALL_RPATH
                       "$ORIGIN;${torch_rpath};$ORIGIN/${lib_to_prefix}/../torch/lib"
                       INSTALL_RPATH_USE_LINK_PATH OFF)
 install(TARGETS stepop_probe_hdf5 RUNTIME DESTINATION ${lib} COMPONENT stepop)
+if(TARGET stepop_nccl)
+  install(TARGETS stepop_nccl LIBRARY DESTINATION ${lib} COMPONENT stepop)
+endif()
 
 # The public headers, and of the private ones those that they include. None is a tool's.
 file(GLOB public_headers RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS

@@ -8,6 +8,9 @@ set(wheel_torch ${lib_to_prefix}/../torch)
 add_library(libstepop_wheel SHARED EXCLUDE_FROM_ALL
             $<TARGET_OBJECTS:stepop_light> $<TARGET_OBJECTS:stepop_engine> $<TARGET_OBJECTS:stepop_components>)
 target_link_libraries(libstepop_wheel PRIVATE stepop_dependencies)
+if(TARGET stepop_nccl)  # of the component `stepop`
+  add_dependencies(libstepop_wheel stepop_nccl)
+endif()
 # RPATH and not RUNPATH: it also counts for what the system's libraries need themselves.
 target_link_options(libstepop_wheel PRIVATE -Wl,--no-undefined -Wl,--disable-new-dtags)
 set_target_properties(libstepop_wheel PROPERTIES OUTPUT_NAME stepop

@@ -14,6 +14,16 @@
 namespace stepop::accelerator {
 namespace command_test {
 
+#ifdef STEPOP_ACCELERATOR_MESSAGES
+/// The same, and messages between the devices of processes.
+const std::string kWithMessages = [] {
+  const std::string device = "/tests/libstepop_accelerator.so";
+  std::string text = kWithDevice;
+  return text.insert(text.find(device) + device.size(),
+                     ":" STEPOP_BINARY_DIR "/tests/libstepop_accelerator_messages.so");
+}();
+#endif
+
 /// Whether each of two processes had a generator of the device, and so the device.
 bool were_on_devices(const ScratchFolder& folder, const std::string& logs) {
   const std::string checkpoints = folder.path(only_run(folder, logs)) + "/train/checkpoints";
@@ -108,6 +118,38 @@ TEST_CASE("two processes on devices have the bits of two on CPUs, also after a k
   REQUIRE(killed.exit_code == 0);
   CHECK(differences(last_checkpoint(folder, "killed"), last_checkpoint(folder, kName)) == "");
 }
+
+#ifdef STEPOP_ACCELERATOR_MESSAGES
+TEST_CASE("two connected devices have the bits of two CPUs, also after a kill, which is reported") {
+  const ScratchFolder folder;
+  folder.write("more.yaml",
+               "model: {hidden: [512, 512]}\ndistributed: {shard_optimizer: true}\n"
+               "metrics: {f1: F1}\nema: {decay: 0.9}\n");
+  const std::string train = std::string("stepop -n a -b '") + kConfig +
+                            "' more.yaml -t --num_epochs 3 --ckpt_freq 10 --processes 2 --device ";
+  const std::string connected = std::string(kName) + " --distributed/backend messages --logs ";
+  const auto on_cpus = run_in(folder, kWithDevice + train + "cpu --logs cpu");
+  REQUIRE(on_cpus.exit_code == 0);
+  const auto on_devices = run_in(folder, kWithMessages + train + connected + kName);
+  CAPTURE(on_devices.err);
+  REQUIRE(on_devices.exit_code == 0);
+  CHECK(were_on_devices(folder, kName));
+  CHECK(differences(last_checkpoint(folder, kName), last_checkpoint(folder, "cpu")) == "");
+  // The launcher's last child is rank 1.
+  const auto killed = run_in(
+      folder, kWithMessages + kUntil + train + connected +
+                  "killed >/dev/null & parent=$!; "
+                  "until_ok 'ls killed/*/train/checkpoints/model-30.safetensors'; "
+                  "launcher=$(pgrep -P $parent | head -1); "
+                  "kill -KILL $(pgrep -P ${launcher:-$parent} | sort -n | tail -1); wait $parent; "
+                  "stepop -p killed/* -t > resumed.txt");
+  CAPTURE(killed.err);
+  CHECK(killed.err.find("rank 1 on ") != std::string::npos);
+  CHECK(killed.err.find("is gone: it was killed, or the network failed") != std::string::npos);
+  REQUIRE(killed.exit_code == 0);
+  CHECK(differences(last_checkpoint(folder, "killed"), last_checkpoint(folder, kName)) == "");
+}
+#endif
 
 TEST_CASE("batches are normalized over two devices as over two CPUs") {
   const ScratchFolder folder;

@@ -1,5 +1,6 @@
 // Every mistake gets one message with its place, an exit code, and leaves no run behind.
 
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -169,13 +170,22 @@ TEST_CASE("labels that the network has no output for") {
 }
 
 TEST_CASE("a device that is not there") {
-  Digits().refuses(
-      "stepop -b digits.yaml -t --device cuda:77", 2,
-      "command line: device: \"cuda:77\" is not available: this machine, or this build of "
-      "LibTorch, has no GPU; use cpu or auto");
+  const bool has_cuda = at::CUDAHooksRegistry()->Has("CUDAHooks");
+  Digits().refuses("stepop -b digits.yaml -t --device cuda:77", 2,
+                   has_cuda
+                       ? "command line: device: \"cuda:77\" is not available: LibTorch has CUDA "
+                         "and finds no GPU with a driver (nvidia-smi lists these); use cpu or "
+                         "auto"
+                       : "command line: device: \"cuda:77\" is not available: this LibTorch has "
+                         "no CUDA; use cpu or auto");
   Digits().refuses(
       "stepop -b digits.yaml -t --device tpu", 2,
       "command line: device: expected auto, cpu, cuda or cuda:<number>, found \"tpu\"");
+}
+
+TEST_CASE("a backend of messages between processes that is not there") {
+  Digits().refuses("stepop -b digits.yaml -t --distributed/backend mpi", 2,
+                   "command line: distributed/backend: expected gloo or nccl, found \"mpi\"");
 }
 
 TEST_CASE("a run folder that cannot be written") {

@@ -90,6 +90,19 @@ TEST_CASE("a NaN in one process is found by all in the same step") {
   CHECK(has(skip.err + skip.out, "the update was left out"));
 }
 
+TEST_CASE("NCCL without a GPU is refused, with what is missing") {
+  const ScratchFolder folder;
+  const CommandResult result = train(folder, "none", "--device cpu --distributed/backend nccl");
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 2);
+  const std::string why = "stepop: command line: distributed/backend: nccl ";
+  CHECK((has(result.err, why + "needs a LibTorch with CUDA, and this one has none; use gloo") ||
+         has(result.err, why + "is not in this build, which did not find the headers of NCCL and "
+                               "CUDA (see cmake/README.md); use gloo") ||
+         has(result.err, why + "carries tensors of cuda, and the device is cpu; use gloo")));
+  CHECK(only_run(folder) == "");
+}
+
 TEST_CASE("a process that hangs is named after the time that the config gives") {
   const ScratchFolder folder;
   const CommandResult result = train(folder, "hang");

@@ -29,6 +29,11 @@ class SumHook : public c10d::CommHookInterface {
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
     std::vector<at::Tensor> tensors{bucket.getBufferRef()};
+    if (link_.stays_on(tensors[0])) {
+      const auto sum = link_.group()->allreduce(tensors);
+      link_.follow(sum);
+      return sum->getFuture();
+    }
     const auto begin = Profile::Clock::now();
     const auto sum = link_.group()->allreduce(tensors);
     times_.add(sum, begin, tensors[0].nbytes(), bucket.isLast());
@@ -103,7 +108,8 @@ GradientSum::~GradientSum() {
 bool GradientSum::overlaps() const {
   int64_t bytes = 0;
   for (const auto& parameter : parameters_) {
-    if (!parameter.is_cpu()) return false;  // c10d's Reducer hands Gloo tensors of the device
+    // c10d's Reducer hands Gloo tensors of the device.
+    if (!parameter.is_cpu() && !world_.stays_on(parameter.device())) return false;
     if (parameter.requires_grad()) bytes += static_cast<int64_t>(parameter.nbytes());
   }
   return bytes > kFirstBytes;
@@ -137,7 +143,8 @@ void GradientSum::sum() {
   }
 }
 
-/// The message also has, after the gradients, how many processes have each of them.
+/// The message also has, after the gradients, how many processes have each of them. Between devices
+/// this is a message of its own between hosts, which then need not wait for the device.
 void GradientSum::sum(at::TensorList parameters) {
   std::vector<at::Tensor> flat;
   const at::Tensor counts = at::zeros({static_cast<int64_t>(parameters.size())});
@@ -149,11 +156,18 @@ void GradientSum::sum(at::TensorList parameters) {
                        ? gradient.reshape({-1})
                        : at::zeros({parameters[i].numel()}, parameters[i].options()));
   }
-  flat.push_back(counts.to(flat[0].options()));
+  const bool is_apart = world_.stays_on(flat[0].device());
+  if (is_apart) {
+    world_.sum(counts);
+  } else {
+    flat.push_back(counts.to(flat[0].options()));
+  }
   const at::Tensor together = at::cat(flat);
   world_.sum(together);
-  const at::Tensor all = together.narrow(0, together.numel() - counts.numel(), counts.numel())
-                             .to(at::TensorOptions(at::kCPU).dtype(at::kFloat));
+  const at::Tensor all = is_apart
+                             ? counts
+                             : together.narrow(0, together.numel() - counts.numel(), counts.numel())
+                                   .to(at::TensorOptions(at::kCPU).dtype(at::kFloat));
   const auto* const all_have = all.const_data_ptr<float>();
   int64_t offset = 0;
   for (size_t i = 0; i < parameters.size(); ++i) {

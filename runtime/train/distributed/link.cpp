@@ -19,12 +19,6 @@ C10_DECLARE_int(caffe2_log_level);  // c10's own log on the standard error
 namespace stepop {
 namespace {
 
-/// A process that cannot say why it ends, for example because it was killed, leaves broken
-/// connections. The others wait this long for its reason before they report the loss.
-constexpr std::chrono::seconds kReasonWithin{3};
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 std::atomic<Link*> current = nullptr;
 std::terminate_handler usual_terminate = nullptr;
 
@@ -77,16 +71,19 @@ void Link::report_mismatch() noexcept {
   std::this_thread::sleep_for(kHeardWithin);
 }
 
-void Link::wait(const c10::intrusive_ptr<c10d::Work>& work) {
+Link::Pending::iterator Link::begin_wait() {
   started_.fetch_add(1, std::memory_order_relaxed);
-  const auto mine = [&] {
-    const std::lock_guard lock(mutex_);
-    return pending_.insert(pending_.end(), Clock::now());
-  }();
-  const auto over = [&] {
-    const std::lock_guard lock(mutex_);
-    pending_.erase(mine);
-  };
+  const std::lock_guard lock(mutex_);
+  return pending_.insert(pending_.end(), Clock::now());
+}
+
+void Link::end_wait(Pending::iterator waiting) {
+  const std::lock_guard lock(mutex_);
+  pending_.erase(waiting);
+}
+
+void Link::wait(const c10::intrusive_ptr<c10d::Work>& work) {
+  const auto waiting = begin_wait();
   try {
     const auto future = work->getFuture();
     for (;;) {
@@ -102,12 +99,12 @@ void Link::wait(const c10::intrusive_ptr<c10d::Work>& work) {
       if (failure()) throw peer_error("");
     }
     if (const auto error = work->exception()) std::rethrow_exception(error);
-    over();
+    end_wait(waiting);
   } catch (const PeerError&) {
-    over();
+    end_wait(waiting);
     throw;
   } catch (const std::exception& error) {
-    over();
+    end_wait(waiting);
     throw peer_error(error_text(error));
   }
 }
@@ -175,15 +172,18 @@ PeerError Link::peer_error(const std::string& what) {
   while (!failure() && Clock::now() < until) std::this_thread::sleep_for(kLookEvery / 10);
   if (!failure()) {
     const std::vector<std::string> silent = silent_since(before);
-    const Failure gone{
-        .text = fmt::format(
-            "{} is gone: it was killed, or the network failed; its launcher says more{}",
-            silent.empty() ? "another process" : list_text(silent),
-            silent.empty() ? fmt::format("\n  {}", first_line(what)) : "")};
+    const Failure gone{.text = gone_text(silent, what)};
     report(gone);  // all processes report the same
     fail(gone);
   }
   return error_of(*failure());
+}
+
+/// `what`: the error that broke a connection, for when no name is known.
+std::string Link::gone_text(const std::vector<std::string>& names, const std::string& what) {
+  return fmt::format("{} is gone: it was killed, or the network failed; its launcher says more{}",
+                     names.empty() ? "another process" : list_text(names),
+                     names.empty() ? fmt::format("\n  {}", what.substr(0, what.find('\n'))) : "");
 }
 
 /// The error as all processes except the failed process report it.
@@ -265,6 +265,7 @@ void Link::finish() {
   constexpr std::chrono::seconds kAllWithin{60};
   const bool is_root = place_.rank == 0;
   try {
+    if (hosts_ && !is_root) end_of_lives();
     store_->add("finished", 1);
     if (is_root) {
       const auto until = Clock::now() + kAllWithin;
@@ -279,6 +280,8 @@ void Link::finish() {
   }
   watch_.request_stop();
   watch_.join();
+  if (lives_ && !lives_->isCompleted()) hosts_.release();  // a process did not come: it would wait
+  hosts_.reset();
   group_.reset();
   if (is_root && !place_.has_store) {
     // The other processes still read from the store, which this process keeps.

@@ -2,12 +2,15 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/Event.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -42,6 +45,17 @@ class Link {
   /// The same as a future, which ends with PeerError when another process failed.
   c10::intrusive_ptr<c10::ivalue::Future> guarded(const c10::intrusive_ptr<c10d::Work>& work);
 
+  /// Connects the devices of the processes, see World::use_backend.
+  void connect_devices(const std::string& name, c10::Device device);
+  /// Whether a tensor travels from its device without the host.
+  bool stays_on(const at::Tensor& tensor) const;
+  bool stays_on(c10::Device device) const { return device.type() == device_type_; }
+  /// Called for each operation between devices, which the host does not wait for: the watch does.
+  /// Throws PeerError.
+  void follow(const c10::intrusive_ptr<c10d::Work>& work);
+  /// The same; the current stream waits for it.
+  void wait_on_device(const c10::intrusive_ptr<c10d::Work>& work);
+
   /// Waits for the value of a key of the store.
   std::string wait_for(const std::string& key);
   void set(const std::string& key, const std::string& value);
@@ -64,6 +78,9 @@ class Link {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kLookEvery{250};
+  /// A process that cannot say why it ends, for example because it was killed, leaves broken
+  /// connections. The others wait this long for its reason before they report the loss.
+  static constexpr std::chrono::seconds kReasonWithin{3};
   /// The start times of the running operations.
   using Pending = std::list<Clock::time_point>;
   /// The last heartbeat of another process.
@@ -71,6 +88,20 @@ class Link {
     std::string text;
     Clock::time_point since;
   };
+
+  /// An operation between devices that may still run.
+  struct OnDevice {
+    Clock::time_point begin;
+    std::unique_ptr<c10::Event> end;
+  };
+
+  Pending::iterator begin_wait();
+  void end_wait(Pending::iterator waiting);
+
+  // link_device.cpp
+  c10::intrusive_ptr<c10d::Work> end_of_lives();
+  std::optional<Clock::time_point> stands_since();
+  void look_at_lives();
 
   // link_watch.cpp
   double silence_limit() const;
@@ -85,6 +116,7 @@ class Link {
   void fail(const Failure& failure);
   PeerError error_of(const Failure& failure) const;
   std::optional<Failure> failure();
+  static std::string gone_text(const std::vector<std::string>& names, const std::string& what);
   std::vector<std::string> beats_of_all();
   std::vector<std::string> silent_since(const std::vector<std::string>& before);
 
@@ -93,8 +125,12 @@ class Link {
   c10::intrusive_ptr<c10d::Store>
       watch_store_;  ///< For the watch: a store serves one thread at a time.
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
-  std::vector<std::string> names_;  ///< By rank.
-  int64_t number_ = 0;              ///< Counts the texts of rank 0 in the store.
+  std::optional<c10::DeviceType> device_type_;  ///< The devices that `group_` connects.
+  c10::intrusive_ptr<c10d::Backend> hosts_;     ///< For `end_of_lives`; null without devices.
+  c10::intrusive_ptr<c10d::Work> lives_;        ///< Rank 0's `end_of_lives`.
+  std::optional<Clock::time_point> broken_at_;  ///< When `lives_` broke. Only used by the watch.
+  std::vector<std::string> names_;              ///< By rank.
+  int64_t number_ = 0;                          ///< Counts the texts of rank 0 in the store.
 
   std::atomic<double> limit_ = 300;
   std::atomic<int64_t> step_ = 0;
@@ -106,6 +142,8 @@ class Link {
   std::optional<Failure> failure_;
   Clock::time_point failed_at_;
   Pending pending_;
+  std::deque<OnDevice> on_device_;
+  Clock::time_point device_moved_;  ///< When the last of them was seen to be over.
   std::list<c10::intrusive_ptr<c10::ivalue::Future>> futures_;  ///< The futures of `guarded`.
   std::vector<Beat> others_;                                    ///< By rank.
   int64_t beats_ = 0;                                           ///< Only used by the watch.

@@ -23,6 +23,9 @@ constexpr double kSilence = 60;
 /// useful work, such as callbacks.
 constexpr std::chrono::seconds kStuckAfter{15};
 constexpr std::chrono::seconds kBusyAtMost{60};
+/// An operation between devices does not end when a process is missing. Time for the thread that
+/// may not wait for it.
+constexpr std::chrono::seconds kStuckOnDeviceAfter{5};
 
 /// The content of a heartbeat.
 struct Life {
@@ -66,6 +69,7 @@ void Link::watch(const std::stop_token& stop) {
         }
         look_at_beats();
         look_at_own_wait();
+        look_at_lives();
       }
     } catch (const std::exception&) {
       if (stop.stop_requested()) return;
@@ -90,7 +94,7 @@ void Link::beat() {
   bool waits = false;
   {
     const std::lock_guard lock(mutex_);
-    waits = !pending_.empty();
+    waits = !pending_.empty() || !on_device_.empty();
   }
   watch_store_->set(
       fmt::format("beat/{}", place_.rank),
@@ -139,11 +143,10 @@ std::string Link::who_is_late() {
 }
 
 void Link::look_at_own_wait() {
-  Clock::time_point since;
+  Clock::time_point since = stands_since().value_or(Clock::now());
   {
     const std::lock_guard lock(mutex_);
-    if (pending_.empty()) return;
-    since = pending_.front();
+    if (!pending_.empty()) since = std::min(since, pending_.front());
   }
   const double waited = Seconds(Clock::now() - since).count();
   if (waited < limit_) return;
@@ -161,13 +164,15 @@ void Link::look_at_own_wait() {
 /// Ends the process when the main thread waits in an operation that nothing can end.
 void Link::end_when_stuck() {
   std::optional<Failure> known;
+  const bool is_on_device = stands_since().has_value();
   {
     const std::lock_guard lock(mutex_);
     const bool is_busy = place_.rank == 0 && pending_.empty();
-    if (!failure_ || is_ending_ ||
-        Clock::now() - failed_at_ < (is_busy ? kBusyAtMost : kStuckAfter)) {
-      return;
-    }
+    const auto most = is_on_device && !is_ending_ ? kStuckOnDeviceAfter
+                      : is_busy && !is_on_device  ? kBusyAtMost
+                                                  : kStuckAfter;
+    // What waits for a device may do so at its end, too.
+    if (!failure_ || (is_ending_ && !is_on_device) || Clock::now() - failed_at_ < most) return;
     known = failure_;
   }
   // If rank 0 is alive, it has already printed the failure.

@@ -70,15 +70,21 @@ std::string address_towards(const std::string& host, int port) {
   return address;
 }
 
-std::string own_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
-}
-
-/// The first line of an error of c10d; the other lines are its stack.
-std::string reason_of(const std::exception& error) {
-  const std::string text = error_text(error);
-  return text.substr(0, text.find('\n'));
+/// Makes the network interface, with Gloo's thread that waits for incoming data. While a
+/// connection is being written to, that thread polls for data; if it displaces the writing
+/// thread, both stop for up to 4 ms. So the thread must not preempt others.
+std::shared_ptr<gloo::transport::Device> make_device(const Place& place) {
+  const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
+  const std::string address = address_towards(place.host, place.port);
+  return std::async(std::launch::async,
+                    [&] {
+                      const sched_param none{};
+                      ::sched_setscheduler(0, SCHED_BATCH, &none);  // this thread and its children
+                      return interface != nullptr ? Gloo::createDeviceForInterface(interface)
+                             : address.empty()    ? Gloo::createDefaultDevice()
+                                                  : Gloo::createDeviceForHostname(address);
+                    })
+      .get();
 }
 
 /// Finds the other processes.
@@ -308,34 +314,11 @@ class Meeter {
                             place_.rank, place_.size, met_.names.size()));
   }
 
-  /// Makes the network interface, with Gloo's thread that waits for incoming data. While a
-  /// connection is being written to, that thread polls for data; if it displaces the writing
-  /// thread, both stop for up to 4 ms. So the thread must not preempt others.
-  std::shared_ptr<gloo::transport::Device> make_device() {
-    const char* const interface = std::getenv("GLOO_SOCKET_IFNAME");
-    const std::string address = address_towards(place_.host, place_.port);
-    return std::async(std::launch::async,
-                      [&] {
-                        const sched_param none{};
-                        ::sched_setscheduler(0, SCHED_BATCH,
-                                             &none);  // this thread and its children
-                        return interface != nullptr ? Gloo::createDeviceForInterface(interface)
-                               : address.empty()    ? Gloo::createDefaultDevice()
-                                                    : Gloo::createDeviceForHostname(address);
-                      })
-        .get();
-  }
-
-  /// Connects every process with every other process.
   void make_group() {
-    const auto options = Gloo::Options::create(kLongest);
-    options->devices.push_back(make_device());
-    const auto gloo =
-        c10::make_intrusive<Gloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", met_.store),
-                                  place_.rank, place_.size, options);
     met_.group = c10::make_intrusive<c10d::ProcessGroup>(met_.store, place_.rank, place_.size);
-    met_.group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO,
-                           c10::intrusive_ptr<c10d::Backend>(gloo));
+    met_.group->setBackend(
+        c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO,
+        connect_gloo(place_, c10::make_intrusive<c10d::PrefixStore>("gloo", met_.store)));
     met_.group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
   }
 
@@ -358,6 +341,23 @@ class Meeter {
 };
 
 }  // namespace
+
+std::string own_host() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+}
+
+std::string reason_of(const std::exception& error) {
+  const std::string text = error_text(error);
+  return text.substr(0, text.find('\n'));
+}
+
+c10::intrusive_ptr<c10d::Backend> connect_gloo(const Place& place,
+                                               const c10::intrusive_ptr<c10d::Store>& store) {
+  const auto options = Gloo::Options::create(kLongest);
+  options->devices.push_back(make_device(place));
+  return c10::make_intrusive<Gloo>(store, place.rank, place.size, options);
+}
 
 Meeting meet(const Place& place, const InterruptCheck& interrupt) {
   try {

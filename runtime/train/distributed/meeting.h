@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,16 @@ struct Meeting {
   c10::intrusive_ptr<c10d::ProcessGroup> group;  ///< Without its own time limit.
   std::vector<std::string> names;                ///< By rank: `rank 1 on node7, process 123`.
 };
+
+/// Connects every process with every other process over the network: c10d's Gloo, without a time
+/// limit.
+c10::intrusive_ptr<c10d::Backend> connect_gloo(const Place& place,
+                                               const c10::intrusive_ptr<c10d::Store>& store);
+
+std::string own_host();
+
+/// The first line of an error of c10d; the other lines are its stack.
+std::string reason_of(const std::exception& error);
 
 /// Waits at most five minutes for all processes. Throws Error like World::join, and whatever
 /// `interrupt` throws meanwhile.

@@ -25,6 +25,10 @@ std::unique_ptr<World> World::join(const Place& place, const InterruptCheck& /*i
 
 std::string World::describe(int /*rank*/) const { return "this process"; }
 void World::set_time_limit(double /*seconds*/) {}
+std::string World::use_backend(const std::string& name, c10::Device /*device*/) {
+  return name == "gloo" || name == "nccl" ? "" : "expected gloo or nccl, found \"" + name + "\"";
+}
+bool World::stays_on(c10::Device /*device*/) const { return false; }
 void World::sum(const at::Tensor& /*tensor*/) {}
 void World::max(const at::Tensor& /*tensor*/) {}
 void World::broadcast(const at::Tensor& /*tensor*/, int /*from*/) {}

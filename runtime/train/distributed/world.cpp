@@ -13,7 +13,9 @@
 #include <utility>
 
 #include "runtime/core/base/error.h"
+#include "runtime/train/distributed/device_backend.h"
 #include "runtime/train/distributed/link.h"
+#include "runtime/train/distributed/meeting.h"
 
 namespace stepop {
 namespace {
@@ -65,45 +67,76 @@ void World::set_step(int64_t step) {
   if (link_) link_->set_step(step);
 }
 
-namespace {
+bool World::stays_on(c10::Device device) const { return link_ && link_->stays_on(device); }
 
-/// Gloo's messages lie in the host's memory: a tensor of a device goes there and comes back.
-/// `is_read`: what it holds is part of the message.
-void through_host(const at::Tensor& tensor, bool is_read,
-                  const std::function<void(std::vector<at::Tensor>&)>& exchange) {
+std::string World::use_backend(const std::string& name, c10::Device device) {
+  if (name == "gloo" || (name == "nccl" && is_alone())) return {};
+  if (name == "nccl") {
+    if (std::string missing = load_nccl(); !missing.empty()) return missing;
+  }
+  const auto found = device_backends().find(name);
+  if (found == device_backends().end()) {
+    return fmt::format("expected gloo or nccl, found \"{}\"", name);
+  }
+  if (is_alone()) return {};
+  if (device.type() != found->second.device) {
+    return fmt::format("{} carries tensors of {}, and the device is {}; use gloo", name,
+                       c10::DeviceTypeName(found->second.device, /*lower_case=*/true),
+                       device.str());
+  }
+  if (stays_on(device)) return {};  // since an earlier start in this process
+  const std::vector<std::string> devices =
+      gather_texts(fmt::format("{} {}", own_host(), found->second.identity(device)));
+  for (int rank = 1; rank < size(); ++rank) {
+    const auto here = devices.begin() + rank;
+    const auto same = std::find(devices.begin(), here, *here);
+    if (same == here) continue;
+    return fmt::format(
+        "{} needs a device for each process, and {} and {} have the same; start as many processes "
+        "as there are devices, or use gloo",
+        name, describe(static_cast<int>(same - devices.begin())), describe(rank));
+  }
+  link_->connect_devices(name, device);
+  return {};
+}
+
+/// Gloo's messages lie in the host's memory: a tensor of a device goes there and comes back, unless
+/// the devices are connected. `is_read`: what the tensor holds is part of the message.
+void World::exchange(const at::Tensor& tensor, bool is_read, const Start& start) {
   const at::NoGradGuard no_grad;
+  if (link_->stays_on(tensor)) {
+    std::vector<at::Tensor> tensors{tensor.detach()};
+    return link_->wait_on_device(start(tensors));
+  }
   std::vector<at::Tensor> tensors{tensor.is_cpu() ? tensor
                                   : is_read
                                       ? tensor.cpu()
                                       : at::empty_like(tensor, tensor.options().device(at::kCPU))};
-  exchange(tensors);
+  link_->wait(start(tensors));
   if (!tensor.is_cpu()) tensor.detach().copy_(tensors[0]);
 }
 
-}  // namespace
-
 void World::sum(const at::Tensor& tensor) {
   if (!link_) return;
-  through_host(tensor, /*is_read=*/true, [this](std::vector<at::Tensor>& tensors) {
-    link_->wait(link_->group()->allreduce(tensors));
-  });
+  exchange(tensor, /*is_read=*/true,
+           [this](std::vector<at::Tensor>& tensors) { return link_->group()->allreduce(tensors); });
 }
 
 void World::max(const at::Tensor& tensor) {
   if (!link_) return;
-  through_host(tensor, /*is_read=*/true, [this](std::vector<at::Tensor>& tensors) {
+  exchange(tensor, /*is_read=*/true, [this](std::vector<at::Tensor>& tensors) {
     c10d::AllreduceOptions options;
     options.reduceOp = c10d::ReduceOp::MAX;
-    link_->wait(link_->group()->allreduce(tensors, options));
+    return link_->group()->allreduce(tensors, options);
   });
 }
 
 void World::broadcast(const at::Tensor& tensor, int from) {
   if (!link_ || tensor.numel() == 0) return;
-  through_host(tensor, /*is_read=*/rank() == from, [&](std::vector<at::Tensor>& tensors) {
+  exchange(tensor, /*is_read=*/rank() == from, [&](std::vector<at::Tensor>& tensors) {
     c10d::BroadcastOptions options;
     options.rootRank = from;
-    link_->wait(link_->group()->broadcast(tensors, options));
+    return link_->group()->broadcast(tensors, options);
   });
 }
 

@@ -13,6 +13,10 @@
 #include "runtime/train/distributed/peer_error.h"
 #include "runtime/train/distributed/place.h"
 
+namespace c10d {
+class Work;
+}
+
 namespace stepop {
 
 class Link;
@@ -22,9 +26,10 @@ class Link;
 /// processes. A process that trains alone is a world of size 1, in which these functions cost
 /// nothing.
 ///
-/// Tensors go through PyTorch's c10d with Gloo, those of a GPU by way of the host. Texts, and waits
-/// without a limit, go through its TCPStore, which rank 0 (or torchrun) keeps. A thread sends this
-/// process's heartbeat four times a second, and watches the heartbeats of the others.
+/// Tensors go through PyTorch's c10d with Gloo, those of a GPU by way of the host, unless
+/// `use_backend` connects the GPUs. Texts, and waits without a limit, go through its TCPStore,
+/// which rank 0 (or torchrun) keeps. A thread sends this process's heartbeat four times a second,
+/// and watches the heartbeats of the others.
 ///
 /// Throws PeerError when another process failed, hangs or is gone.
 class World {
@@ -54,6 +59,13 @@ class World {
   /// The number of seconds that a process waits for another before that one counts as hanging. Not
   /// applied while rank 0 works alone, see `from_root`.
   void set_time_limit(double seconds);
+
+  /// From now on tensors of `device` travel by the backend of this name without the host, which
+  /// does not wait for them: `nccl`; `gloo` leaves all as it is. All processes call it. Returns why
+  /// the backend cannot be used; empty when it can. Throws Error when the devices do not connect.
+  std::string use_backend(const std::string& name, c10::Device device);
+  /// Whether `use_backend` connected devices of this kind.
+  bool stays_on(c10::Device device) const;
 
   // Each of these changes a contiguous tensor in place.
 
@@ -100,6 +112,9 @@ class World {
 
  private:
   World(const Place& place, std::unique_ptr<Link> link);
+
+  using Start = std::function<c10::intrusive_ptr<c10d::Work>(std::vector<at::Tensor>&)>;
+  void exchange(const at::Tensor& tensor, bool is_read, const Start& start);
 
   Place place_;
   std::unique_ptr<Link> link_;

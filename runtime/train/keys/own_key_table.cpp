@@ -305,6 +305,10 @@ constexpr OwnKey kKeys[] = {
      "true: only algorithms that give the same bits each time, on a GPU as well; an operation "
      "without one is an error. cuBLAS also needs `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the "
      "environment"},
+    {"distributed/backend", "'gloo' | 'nccl'", "gloo",
+     "what carries tensors of GPUs between processes: `gloo` by way of the host's memory, `nccl` "
+     "directly, while the backward pass runs. `nccl` needs a LibTorch with CUDA and a GPU for each "
+     "process; it was compiled, and has not yet run on a GPU"},
     {"distributed/bind", "bool", "false",
      "each process keeps to its share of its machine's processors. Faster where steps are short "
      "and nobody else uses the machine; slower where somebody does"},

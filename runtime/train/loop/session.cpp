@@ -98,6 +98,11 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
       debug_(debug) {
   const c10::Device device = read_device(config_, world_.place().local_rank);
   apply_backend_settings(config_, world_.place().local_size);
+  if (config_.has("distributed/backend")) {
+    const auto name = config_.get<std::string>("distributed/backend");
+    const std::string wrong = world_.use_backend(name, device);
+    if (!wrong.empty()) throw config_.error("distributed/backend", wrong);
+  }
   const int threads = at::get_num_threads();
   if (threads > 1 && own_thread_wait() == "auto") spin_watch_.emplace(threads);
   const auto seed = static_cast<uint64_t>(config_.get_at_least("seed", 0, kDefaultRunSeed));

@@ -12,11 +12,11 @@
 namespace stepop {
 namespace {
 
-/// All tensors of one type as one tensor, to be sent at once.
+/// All tensors of one type on one device, to be sent at once.
 std::vector<at::Tensor> together(const std::vector<at::Tensor>& tensors, double factor) {
   std::vector<at::Tensor> flat;
   for (const auto& tensor : tensors) {
-    flat.push_back(tensor.detach().reshape({-1}).to(at::kCPU, at::kDouble) * factor);
+    flat.push_back(tensor.detach().reshape({-1}).to(tensors[0].device(), at::kDouble) * factor);
   }
   return flat;
 }

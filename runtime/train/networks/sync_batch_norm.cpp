@@ -43,7 +43,7 @@ at::Tensor by_channel(const at::Tensor& values, const at::Tensor& input) {
 
 /// Sums over the processes, in float64.
 at::Tensor summed(World& world, const at::Tensor& sums) {
-  const at::Tensor all = sums.to(at::kCPU, at::kDouble).contiguous();
+  const at::Tensor all = sums.to(at::kDouble).contiguous();
   world.sum(all);
   return all.to(sums.device());
 }

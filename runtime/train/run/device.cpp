@@ -83,12 +83,16 @@ c10::Device read_device(const Config& config, int local_rank) {
                                              name, foreign_value_hint("device", Value(name))));
   }
   if (index >= gpus) {
+    const bool has_cuda = at::CUDAHooksRegistry()->Has("CUDAHooks");
     throw config.error(
-        "device", gpus == 0 ? fmt::format("\"{}\" is not available: this machine, or this build of "
-                                          "LibTorch, has no GPU; use cpu or auto",
-                                          name)
-                            : fmt::format("\"{}\" is not there: there are cuda:0 to cuda:{}", name,
-                                          gpus - 1));
+        "device",
+        gpus > 0 ? fmt::format("\"{}\" is not there: there are cuda:0 to cuda:{}", name, gpus - 1)
+        : has_cuda
+            ? fmt::format("\"{}\" is not available: LibTorch has CUDA and finds no GPU with a "
+                          "driver (nvidia-smi lists these); use cpu or auto",
+                          name)
+            : fmt::format("\"{}\" is not available: this LibTorch has no CUDA; use cpu or auto",
+                          name));
   }
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }

@@ -338,9 +338,9 @@ TEST_CASE("a network that cannot be made says where it stands in the config") {
       "constructor has to make each layer with values; the runtime moves the network to cpu");
   CHECK(made("moved").starts_with(
       "test.yaml:6: model: TestUnregistered: Attempted to call `variable.set_data(tensor)`"));
-  CHECK(made("throws") ==
-        "test.yaml:6: model: TestUnregistered: mat1 and mat2 shapes cannot be multiplied (2x3 and "
-        "2x3)");
+  const std::string thrown = made("throws");  // LibTorch 2.15 begins its text with `mm: `
+  CHECK(thrown.starts_with("test.yaml:6: model: TestUnregistered: m"));
+  CHECK(thrown.ends_with("mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"));
 }
 
 TEST_CASE("an update that is never made is told after the first 100 steps, or at the end") {

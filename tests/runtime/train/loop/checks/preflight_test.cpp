@@ -262,8 +262,9 @@ TEST_CASE("an eval_op whose first dimension is not the batch") {
 TEST_CASE("what a user's code throws is told with its op and without a stack trace") {
   CHECK(refused("fault: key") ==
         "train/step_op: the batch has no tensor \"imag\"; there are: image, class, index");
-  CHECK(refused("fault: shapes") ==
-        "train/step_op: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)");
+  const std::string shapes = refused("fault: shapes");  // LibTorch 2.15 begins its text with `mm: `
+  CHECK(shapes.starts_with("train/step_op: m"));
+  CHECK(shapes.ends_with("mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"));
   CHECK(refused("fault: log throws") == "train/log_op: no such thing");
 }
 
