@@ -71,8 +71,8 @@ install_python_packages() {
     "$python" -m venv "$venv"
   fi
   say "installing ${missing[*]} into $venv"
-  # Python compiles a file when a program imports it: of LibTorch's package that is a tenth.
   "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-compile "${options[@]}" "${missing[@]}"
+  installed=1
 }
 
 (($#)) || set -- build test docs develop
@@ -84,6 +84,8 @@ for part in "$@"; do
 done
 install_packages "${packages[@]}"
 
+# Compiling LibTorch's package takes longer than installing it, and the build does not run it. The tests do, often.
+installed=
 python_packages=()
 for part in "$@"; do
   case $part in
@@ -94,3 +96,6 @@ for part in "$@"; do
 done
 install_python_packages "${python_packages[@]}"
 [[ " $* " != *" test "* ]] || install_python_packages --no-deps "$torchmetrics"
+if [[ $installed && " $* " == *" test "* ]]; then
+  "$venv/bin/python3" -m compileall -q -j 0 "$venv"/lib/python3*/site-packages >/dev/null || true
+fi

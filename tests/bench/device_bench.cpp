@@ -199,6 +199,7 @@ void bench_device() {
     clipped.lines.replace(clipped.lines.find("lr:"), 3, "clip_norm: 1, lr:");
     count_waits(clipped, ", on_nan: skip, clip_norm", "on_nan: skip\n");
     count_waits(c, ", ema, accumulate: 2", "ema: {decay: 0.99}\naccumulate: 2\n");
+    if (device_name() != "cpu") count_waits(c, ", cuda_graph", "cuda_graph: true\n");
     count_waits(c, ", a log every 10 steps", "log_ops: [train/log_op]\nlog_freq: 10\n");
     count_waits(c, ", checkpoints every 10 steps", "ckpt_freq: 10\n");
   }
@@ -210,7 +211,12 @@ void bench_device() {
     if (c.name == "lenet") kinds.emplace_back("fused+graph");
     if (compiles) kinds.emplace_back("fused+compile");
     compare(c, "", "", kinds);
-    if (c.name == "lenet") continue;
+    if (c.name == "lenet") {
+      if (device_name() != "cpu") {
+        compare(c, "cuda_graph: true\n", ", cuda_graph", {"fused", "fused+graph"});
+      }
+      continue;
+    }
     kinds = {"fused+bfloat16"};
     if (compiles) kinds.emplace_back("fused+bfloat16+compile");
     compare(c, "precision: bfloat16\n", ", bfloat16", kinds);

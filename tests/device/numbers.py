@@ -127,10 +127,27 @@ def resume(name, configs, words):
         return told | {"failed": text[-1500:]}
     if (again / tenth).stat().st_mtime != (whole / tenth).stat().st_mtime:
         return told | {"failed": "did not go on from step 10"}
-    ours, theirs = (tensors(folder / "train/checkpoints/model-20.safetensors") for folder in (whole, again))
+    return told | same_bits(whole, again)
+
+
+def same_bits(one, other):
+    """What is to be told of two runs that must end with the same bits."""
+    ours, theirs = (tensors(folder / "train/checkpoints/model-20.safetensors") for folder in (one, other))
     different = sorted(key for key in ours if ours[key] != theirs.get(key))
-    told |= {"tensors": len(ours), "different": len(different)}
+    told = {"tensors": len(ours), "different": len(different)}
     return told | ({"failed": ", ".join(different[:5])} if different else {})
+
+
+def graph(name, configs, words):
+    """20 steps with cuda_graph have the bits of those without."""
+    told = {"case": f"graph_{name}"}
+    folders = []
+    for run_name, more in (f"eager_{name}", []), (f"graph_{name}", ["--cuda_graph", "true"]):
+        status, text, seconds, folder = start(run_name, configs, [*words, *more, *DETERMINISTIC], 20, DEVICE)
+        if status != 0:
+            return told | {"failed": f"{run_name}: status {status}: {text[-1500:]}"}
+        folders.append(folder)
+    return told | {"seconds": round(seconds, 1)} | same_bits(*folders)
 
 
 def not_finite():
@@ -163,6 +180,9 @@ def main():
              for name in OPTIMIZERS]
     jobs += [lambda: resume("digits", DIGITS, []), lambda: resume("vunet", VUNET, []), lambda: resume("pix2pix", PIX2PIX, []),
              lambda: resume("flow", ["trainer/flow_digits.yaml"], ["--checkpoints/keep_last", "0"]), lambda: resume("srgan", ["extensible/toy_srgan.yaml"], []), not_finite, wrong_class, out_of_memory]
+    if DEVICE != "cpu":  # which has no graphs
+        jobs += [lambda: graph("digits", DIGITS, []), lambda: graph("digits_ema", DIGITS, ["--ema/decay", "0.9"]),
+                 lambda: graph("flow", ["trainer/flow_digits.yaml"], [])]
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         for done in concurrent.futures.as_completed([pool.submit(job) for job in jobs]):

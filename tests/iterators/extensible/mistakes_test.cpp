@@ -117,7 +117,7 @@ TEST_CASE("an option that is missing, or has a wrong value, is named") {
   CHECK(contains(mistake("      made: {type: generator, generator: a, in: x, out: made}",
                          "      - {type: generator}"),
                  "steps/first/injectors: expected a map of names and components, each with its "
-                 "type, found a list"));
+                 "type, found [{type: generator}]"));
 }
 
 TEST_CASE("min_loss is refused with the way to say it") {

@@ -76,8 +76,8 @@ TEST_CASE("what is neither a name nor a map with one is no component") {
     return message_of([&] { read_component(config_of(yaml), "shape"); });
   };
   CHECK(read("shape: [Square]") ==
-        "test.yaml:1: shape: expected a name, or a map with \"class\" and parameters, found a list "
-        "of 1");
+        "test.yaml:1: shape: expected a name, or a map with \"class\" and parameters, found "
+        "[Square]");
   CHECK(read("shape: 3") ==
         "test.yaml:1: shape: expected a name, or a map with \"class\" and parameters, found 3");
   CHECK(read("\nshape:\n  size: 1") ==

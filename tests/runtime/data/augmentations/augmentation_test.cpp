@@ -212,8 +212,8 @@ TEST_CASE("mistakes in a list are named with their place") {
   CHECK(message("[{class: RandomAffine, degrees: 500}]") ==
         "test.yaml:1: data/list/0/degrees: expected 0 to 180, or [lowest, highest], found 500");
   CHECK(message("[{class: RandomResizedCrop, size: [1, 2, 3]}]") ==
-        "test.yaml:1: data/list/0/size: expected a side or [height, width], 1 to 32768, found a "
-        "list of 3");
+        "test.yaml:1: data/list/0/size: expected a side or [height, width], 1 to 32768, found "
+        "[1, 2, 3]");
   CHECK(message("[{class: RandomAffine, fill: white}]").find("data/list/0/fill: expected ") !=
         std::string::npos);
   CHECK(message("[{class: RandomHorizontalFlip, p: 1, swap: [[0, 7]]}]") ==

@@ -315,7 +315,7 @@ TEST_CASE("what callbacks of classes are given is held against the number of cla
   CHECK(
       refused("eval_hook: {eval_callbacks: [3]}")
           .starts_with("test.yaml:8: eval_hook/eval_callbacks: expected callbacks, [accuracy], or "
-                       "a map of names and callbacks, such as {accuracy: accuracy}, found a list"));
+                       "a map of names and callbacks, such as {accuracy: accuracy}, found [3]"));
 }
 
 }  // namespace preflight_test
