@@ -24,6 +24,16 @@ const std::string kWithMessages = [] {
 }();
 #endif
 
+/// A line that trains two processes on the device whose name is put behind it: with halves of the
+/// optimizer's state, metrics and averages.
+std::string training_of_two(const ScratchFolder& folder) {
+  folder.write("more.yaml",
+               "model: {hidden: [512, 512]}\ndistributed: {shard_optimizer: true}\n"
+               "metrics: {f1: F1}\nema: {decay: 0.9}\n");
+  return std::string("stepop -n a -b '") + kConfig +
+         "' more.yaml -t --num_epochs 3 --ckpt_freq 10 --processes 2 --device ";
+}
+
 /// Whether each of two processes had a generator of the device, and so the device.
 bool were_on_devices(const ScratchFolder& folder, const std::string& logs) {
   const std::string checkpoints = folder.path(only_run(folder, logs)) + "/train/checkpoints";
@@ -97,11 +107,7 @@ TEST_CASE("a killed training resumes to the bits of one that was never killed") 
 TEST_CASE("two processes on devices have the bits of two on CPUs, also after a kill") {
   const ScratchFolder folder;
   // Gradients of more than one message, halves of the optimizer's state, sums of metrics.
-  folder.write("more.yaml",
-               "model: {hidden: [512, 512]}\ndistributed: {shard_optimizer: true}\n"
-               "metrics: {f1: F1}\nema: {decay: 0.9}\n");
-  const std::string train = std::string("stepop -n a -b '") + kConfig +
-                            "' more.yaml -t --num_epochs 3 --ckpt_freq 10 --processes 2 --device ";
+  const std::string train = training_of_two(folder);
   for (const char* device : {"cpu", kName}) {
     const auto result = run_in(folder, kWithDevice + train + device + " --logs " + device);
     CAPTURE(result.err);
@@ -122,11 +128,7 @@ TEST_CASE("two processes on devices have the bits of two on CPUs, also after a k
 #ifdef STEPOP_ACCELERATOR_MESSAGES
 TEST_CASE("two connected devices have the bits of two CPUs, also after a kill, which is reported") {
   const ScratchFolder folder;
-  folder.write("more.yaml",
-               "model: {hidden: [512, 512]}\ndistributed: {shard_optimizer: true}\n"
-               "metrics: {f1: F1}\nema: {decay: 0.9}\n");
-  const std::string train = std::string("stepop -n a -b '") + kConfig +
-                            "' more.yaml -t --num_epochs 3 --ckpt_freq 10 --processes 2 --device ";
+  const std::string train = training_of_two(folder);
   const std::string connected = std::string(kName) + " --distributed/backend messages --logs ";
   const auto on_cpus = run_in(folder, kWithDevice + train + "cpu --logs cpu");
   REQUIRE(on_cpus.exit_code == 0);
