@@ -130,7 +130,7 @@ std::string problem_lines(const Survey& survey) {
 }
 
 /// Of shares that sum to 1, such as a soft label, the two largest with their places: `3 0.7, 5
-/// 0.3`. Empty for other numbers.
+/// 0.3`; the place alone where one share is all. Empty for other numbers.
 std::string largest_shares(const at::Tensor& value) {
   constexpr int64_t kLeastShares = 3;
   constexpr double kTolerance = 1e-4;
@@ -141,6 +141,8 @@ std::string largest_shares(const at::Tensor& value) {
   }
   std::string text;
   const auto [largest, places] = shares.topk(2);
+  if (largest[0].item<double>() > 1 - kTolerance)
+    return fmt::format("{}", places[0].item<int64_t>());
   for (int64_t i = 0; i < 2; ++i) {
     const auto share = largest[i].item<double>();
     if (share < kTolerance) continue;
