@@ -12,6 +12,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/config/registry.h"
+#include "runtime/core/system/quick_end.h"
 #include "runtime/core/system/spawn.h"
 #include "runtime/data/loader.h"
 #include "runtime/tools/cli/command.h"
@@ -96,6 +97,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  stepop::end_quickly();
   stepop::follow_parent();
   std::set_terminate(usual_terminate);
   const int exit_code = run(argc, argv);
