@@ -1,7 +1,6 @@
 // Graphs of the device: the operations of a stream, recorded to be run again on the same memory.
 #include "tests/accelerator/graph.h"
 
-#include <ATen/core/GraphImplInterface.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/util/Exception.h>
 
@@ -17,6 +16,11 @@
 #include "tests/accelerator/memory.h"
 #include "tests/accelerator/streams.h"
 
+#if __has_include(<ATen/core/GraphImplInterface.h>)  // from LibTorch 2.13 on
+#include <ATen/core/GraphImplInterface.h>
+#define STEPOP_REGISTERED_GRAPHS
+#endif
+
 namespace stepop::accelerator {
 namespace {
 
@@ -29,8 +33,10 @@ struct Recording {
 
 std::mutex graph_mutex;
 std::atomic<Recording*> recording = nullptr;
-std::atomic<uint64_t> last_pool = 0;
 std::atomic<int64_t> launches = 0;
+
+#ifdef STEPOP_REGISTERED_GRAPHS
+std::atomic<uint64_t> last_pool = 0;
 
 class Graph : public at::GraphImplInterface {
  public:
@@ -78,6 +84,7 @@ class Graph : public at::GraphImplInterface {
   at::MempoolId_t pool_ = {0, 0};
   bool has_ended_ = false;
 };
+#endif
 
 }  // namespace
 
@@ -106,7 +113,9 @@ int64_t take_graph_launches() { return launches.exchange(0); }
 
 }  // namespace stepop::accelerator
 
+#ifdef STEPOP_REGISTERED_GRAPHS
 namespace at {
 using HpuGraph = stepop::accelerator::Graph;
 REGISTER_GRAPH_IMPL(HPU, HpuGraph)
 }  // namespace at
+#endif

@@ -1,9 +1,11 @@
 // Trainings with `cuda_graph: true`: steps that the device launches as graphs, with the same bits.
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -11,12 +13,16 @@
 #include <map>
 #include <string>
 
+#include "runtime/data/dataset.h"
+#include "runtime/train/distributed/world.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/optim/update.h"
+#include "runtime/train/step/device_graph.h"
 #include "tests/accelerator/accelerator.h"
 #include "tests/accelerator/lenet_config.h"
 #include "tests/accelerator/same_training.h"
+#include "tests/accelerator/with_device.h"
 #include "tests/message_of.h"
 #include "tests/test_run.h"
 
@@ -79,6 +85,7 @@ class TestUncaptured : public Iterator {
         fault_(context.config.get("fault", std::string("none"))) {
     context.track("kept", kept_);
     context.track("count", count_);
+    if (fault_ == "by hand") context.train_by_hand();
   }
 
   StepOps step_op(const Batch& batch) override {
@@ -112,6 +119,19 @@ class TestUncaptured : public Iterator {
 };
 STEPOP_REGISTER_ITERATOR(TestUncaptured, {"For tests.", {}});
 
+/// Pictures with names.
+class TestNamed : public Dataset {
+ public:
+  explicit TestNamed(const Config& /*params*/) {}
+  int64_t size() const override { return kExamples; }
+  Example get(int64_t index, Random& /*random*/) const override {
+    return {.tensors = {{"image", at::full({1, 12, 12}, index, at::kFloat)},
+                        {"class", at::scalar_tensor(index % 3, at::kLong)}},
+            .texts = {{"name", "picture"}}};
+  }
+};
+STEPOP_REGISTER_DATASET(TestNamed, {"For tests.", {}});
+
 std::string rivals_config(const std::string& more) {
   return R"(
 iterator: TestRivals
@@ -136,7 +156,18 @@ void check_same(const TestRun& here, const TestRun& there) {
   CHECK(first_difference(logged(here), logged(there)) == "");
 }
 
+/// LibTorch has graphs for other devices than CUDA's from 2.13 on.
+bool has_graphs() { return make_device_graph(c10::kHPU) != nullptr; }
+
+TEST_CASE("where LibTorch has no graphs for the device, a run is refused before it begins") {
+  if (has_graphs()) return;
+  CHECK(message_of([] { TestRun run(lenet_config(kName, kGraph)); }) ==
+        "test.yaml:14: cuda_graph: neither this LibTorch nor this build has graphs for hpu:0; "
+        "leave cuda_graph out");
+}
+
 TEST_CASE("a training by graphs has the bits of one without, its logs too") {
+  if (!has_graphs()) return;
   for (const char* more :
        {"", "log_freq: 1", "ema: {decay: 0.9}\nckpt_freq: 5", "swa: {from: 1e}",
         "channels_last: true", "n_data_processes: 2\nn_prefetch: 3", "hooks: {spike: LossSpike}",
@@ -161,6 +192,7 @@ TEST_CASE("a training by graphs has the bits of one without, its logs too") {
 }
 
 TEST_CASE("steps of two networks with dropout have the same bits, also beside late copies") {
+  if (!has_graphs()) return;
   TestRun there(rivals_config(""));
   there.train();
   set_copy_delay(2'000);
@@ -174,6 +206,7 @@ TEST_CASE("steps of two networks with dropout have the same bits, also beside la
 }
 
 TEST_CASE("a training by graphs resumes with the same bits, from and to one without too") {
+  if (!has_graphs()) return;
   const std::string plain = rivals_config("ckpt_freq: 5\n");
   TestRun whole(plain + kGraph);
   whole.train();
@@ -186,6 +219,7 @@ TEST_CASE("a training by graphs resumes with the same bits, from and to one with
 }
 
 TEST_CASE("a NaN within a graph ends the training, or leaves the update out, as without") {
+  if (!has_graphs()) return;
   const auto config = [](const std::string& more) {
     return lenet_config(
         kName,
@@ -212,9 +246,17 @@ TEST_CASE("a NaN within a graph ends the training, or leaves the update out, as 
 }
 
 TEST_CASE("a training by graphs leaves none of the device's memory behind") {
+  if (!has_graphs()) return;
   const int64_t before = bytes();
   TestRun(lenet_config(kName, kGraph, kExamples)).train();
   CHECK(bytes() == before);
+}
+
+std::string uncaptured_config(const std::string& fault, const std::string& more = "") {
+  std::string text =
+      lenet_config(kName, "eval_hook: null\nlog_ops: []\nfault: " + fault + "\n" + more + kGraph);
+  text.replace(text.find("Classifier"), 10, "TestUncaptured");
+  return text;
 }
 
 std::string refusal(const std::string& config) {
@@ -225,6 +267,7 @@ std::string refusal(const std::string& config) {
 }
 
 TEST_CASE("runs whose steps cannot be captured are refused before they begin") {
+  if (!has_graphs()) return;
   const auto build = [](const std::string& device, const std::string& more) {
     return message_of([&] { TestRun run(lenet_config(device, more + kGraph)); });
   };
@@ -234,16 +277,24 @@ TEST_CASE("runs whose steps cannot be captured are refused before they begin") {
   CHECK(build(kName, "on_out_of_memory: split").find("on_out_of_memory: split") !=
         std::string::npos);
   CHECK(build(kName, "checkpoint_modules: '.'").find("checkpoint_modules") != std::string::npos);
+  CHECK(message_of([] {
+          TestRun run(uncaptured_config("by hand"));
+        }).find("the network \"model\" is trained without an update of the runtime") !=
+        std::string::npos);
+  if (!World::can_join()) return;
+  const ScratchFolder folder;
+  const CommandResult of_two =
+      run_in(folder, kWithDevice + "stepop -n a -b '" + kConfig +
+                         "' -t --device hpu --processes 2 --cuda_graph true");
+  CHECK(of_two.exit_code == 2);
+  CHECK(of_two.err ==
+        "stepop: command line: cuda_graph: a graph cannot hold the sums of gradients "
+        "over several processes; leave cuda_graph out\n");
 }
 
 TEST_CASE("a step that a graph cannot repeat is refused with what to do instead") {
-  const auto config = [](const std::string& fault, const std::string& more = "") {
-    std::string text =
-        lenet_config(kName, "eval_hook: null\nlog_ops: []\nfault: " + fault + "\n" + more + kGraph);
-    text.replace(text.find("Classifier"), 10, "TestUncaptured");
-    return text;
-  };
-  CHECK(refusal(config("none")) == "no error");
+  if (!has_graphs()) return;
+  CHECK(refusal(uncaptured_config("none")) == "no error");
   for (const auto& [fault, found] : std::map<std::string, std::string>{
            {"item", "item(), copies to and from the host"},
            {"host random", "it draws random numbers of the CPU"},
@@ -256,7 +307,7 @@ TEST_CASE("a step that a graph cannot repeat is refused with what to do instead"
     CAPTURE(fault);
     const std::string more =
         fault == "schedule" ? "extra_weight: {class: linear, from: 1, to: 0, steps: 9}\n" : "";
-    const std::string message = refusal(config(fault, more));
+    const std::string message = refusal(uncaptured_config(fault, more));
     CAPTURE(message);
     CHECK(message.find(found) != std::string::npos);
     CHECK(message.find("cuda_graph") != std::string::npos);
@@ -265,6 +316,13 @@ TEST_CASE("a step that a graph cannot repeat is refused with what to do instead"
   const std::string metrics =
       refusal(lenet_config(kName, "metrics: {f1: F1}" + std::string(kGraph), kExamples));
   CHECK(metrics.find("it uses the sums of metrics") != std::string::npos);
+  std::string named = lenet_config(kName, kGraph);
+  const size_t begin = named.find("{class: Synthetic");
+  named.replace(begin, named.find('}', begin) + 1 - begin, "{class: TestNamed}");
+  const std::string texts = refusal(named);
+  CAPTURE(texts);
+  CHECK(texts.find("its batches have the texts \"name\", which the host reads: leave them out, as "
+                   "the view Select does") != std::string::npos);
 }
 
 }  // namespace graph_test
