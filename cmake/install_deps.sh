@@ -55,7 +55,8 @@ has_python_package() {
     compgen -G "$venv/lib/python3*/site-packages/$name-$version+*.dist-info/INSTALLER" >/dev/null
 }
 
-# Packages and options of pip.
+# Packages and options of pip. Python compiles what runs of them when it runs: to compile all of LibTorch takes longer
+# than to install it.
 install_python_packages() {
   local package missing=() options=() python
   for package in "$@"; do
@@ -72,7 +73,6 @@ install_python_packages() {
   fi
   say "installing ${missing[*]} into $venv"
   "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-compile "${options[@]}" "${missing[@]}"
-  installed=1
 }
 
 (($#)) || set -- build test docs develop
@@ -84,8 +84,6 @@ for part in "$@"; do
 done
 install_packages "${packages[@]}"
 
-# Compiling LibTorch's package takes longer than installing it, and the build does not run it. The tests do, often.
-installed=
 python_packages=()
 for part in "$@"; do
   case $part in
@@ -96,6 +94,3 @@ for part in "$@"; do
 done
 install_python_packages "${python_packages[@]}"
 [[ " $* " != *" test "* ]] || install_python_packages --no-deps "$torchmetrics"
-if [[ $installed && " $* " == *" test "* ]]; then
-  "$venv/bin/python3" -m compileall -q -j 0 "$venv"/lib/python3*/site-packages >/dev/null || true
-fi

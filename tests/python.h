@@ -24,7 +24,8 @@ inline std::string run_python(const std::string& script,
   if (!std::filesystem::exists(python)) {
     throw std::runtime_error(python + " is missing: run `make deps`");
   }
-  std::vector<std::string> words{python, "-B", "-c", script};
+  std::vector<std::string> words{python, "-X", "pycache_prefix=" STEPOP_BINARY_DIR "/pycache", "-c",
+                                 script};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());

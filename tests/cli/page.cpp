@@ -137,7 +137,8 @@ void follow_page(const ScratchFolder& folder, const std::string& path, const std
   folder.write(".page/change.py", kChange);
   std::string script = "unset -f stepop; export PATH='" STEPOP_BINARY_DIR "':'" STEPOP_SOURCE_DIR
                        "/.venv/bin':$PATH PYTHONPATH='" STEPOP_SOURCE_DIR
-                       "/eval_out/python' OMP_NUM_THREADS=2 PYTHONDONTWRITEBYTECODE=1\n"
+                       "/eval_out/python' OMP_NUM_THREADS=2 PYTHONPYCACHEPREFIX='" STEPOP_BINARY_DIR
+                       "/pycache'\n"
                        "page=$PWD/.page; exec 2>&1\n" +
                        before + "\n";
   std::vector<PageStep> commands;
