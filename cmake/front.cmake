@@ -30,27 +30,32 @@ set(front_files
   runtime/tools/runs/ checkpoints_command compare_command compare_rows compare_states run_filter runs_command
   runtime/tools/sweep/ sweep_file sweep_plan)
 set(light_sources "")  # of libstepop.so as well, and compiled once
-set(front_sources "")  # of the tools; compiled once more for the front program
+set(light_tool_sources "")  # of the tools as well
+set(front_sources "")
 foreach(file ${front_files})
   if(file MATCHES "/$")
     set(folder ${file})
-  elseif(folder MATCHES "^runtime/tools/")
+  elseif(folder STREQUAL "runtime/tools/front/")
     list(APPEND front_sources ${CMAKE_SOURCE_DIR}/${folder}${file}.cpp)
+  elseif(folder MATCHES "^runtime/tools/")
+    list(APPEND light_tool_sources ${CMAKE_SOURCE_DIR}/${folder}${file}.cpp)
   else()
     list(APPEND light_sources ${CMAKE_SOURCE_DIR}/${folder}${file}.cpp)
   endif()
 endforeach()
 list(REMOVE_ITEM engine_sources ${light_sources})
+list(REMOVE_ITEM tool_sources ${light_tool_sources})
 add_library(stepop_light OBJECT ${light_sources})
+add_library(stepop_light_tools OBJECT ${light_tool_sources})
 add_library(stepop_front OBJECT ${front_sources})
-foreach(target stepop_light stepop_front)
+foreach(target stepop_light stepop_light_tools stepop_front)
   target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
 endforeach()
 
 # stepop_add_front(<target> <the whole program's target> [EXCLUDE_FROM_ALL])
 function(stepop_add_front target program)
   add_executable(${target} ${ARGN} ${made_texts} $<TARGET_OBJECTS:stepop_front>
-                 $<TARGET_OBJECTS:stepop_light>)
+                 $<TARGET_OBJECTS:stepop_light_tools> $<TARGET_OBJECTS:stepop_light>)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
   add_dependencies(${target} ${program})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME stepop)
