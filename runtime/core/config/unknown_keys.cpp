@@ -37,7 +37,7 @@ std::string class_of_another_file(const Value& root, const std::string& path, co
 
 /// Lists other components of the same kind, not in this run, that read the key. The top-level keys
 /// are those of iterators.
-std::string readers(const Value& root, const std::string& path) {
+std::string readers_of(const Value& root, const std::string& path) {
   const size_t slash = path.rfind('/');
   const bool is_at_top = slash == std::string::npos;
   const std::string place = is_at_top ? "iterator" : path.substr(0, slash);
@@ -75,13 +75,15 @@ std::string help_for(const Value& root, const std::string& path, const Value& va
         "below the other in a file",
         with_slashes, with_slashes);
   }
+  const std::string other = class_of_another_file(root, path, value);
+  const std::string readers = readers_of(root, path);
+  if (!other.empty() && !readers.empty()) return other;
   const auto nearest = nearest_paths(path, known, 1);
   const bool is_plural = !nearest.empty() && (nearest[0] == path + "s" || path == nearest[0] + "s");
   if (is_plural) return fmt::format("did you mean \"{}\"?", nearest[0]);
   if (std::string text = foreign_hint(path, is_in_component); !text.empty()) return text;
-  const std::string other = class_of_another_file(root, path, value);
   if (nearest.empty() && !other.empty()) return other;
-  if (std::string text = readers(root, path); !text.empty()) return text;
+  if (!readers.empty()) return readers;
   if (!nearest.empty()) return fmt::format("did you mean \"{}\"?", nearest.front());
   return "no component of this run reads it; a note of your own goes below extra/";
 }
