@@ -196,8 +196,12 @@ TEST_CASE("what is left of a component that another file replaced is told with t
         "such key; \"!replace\" before the map there keeps nothing of the one before");
   // Also beside a key of the new component that looks like it.
   Value pictures = parse_yaml("datasets:\n  train:\n    images: a.gz\n", {"base.yaml", 0});
-  pictures.as_map().find("datasets")->as_map().find("train")->as_map().set(
-      "class", parse_yaml("MixedImages", {"over.yaml", 9}));
+  pictures.as_map()
+      .find("datasets")
+      ->as_map()
+      .find("train")
+      ->as_map()
+      .set("class", parse_yaml("MixedImages", {"over.yaml", 9}));
   const Config mixed(std::move(pictures));
   mixed.get<std::string>("datasets/train/class");
   mixed.has("datasets/train/image");
