@@ -92,9 +92,15 @@ class Measured {
     return message;
   }
 
-  /// What Python code makes of the arrays `logits`, `target`, `f`, `m` (sklearn.metrics), `t`
-  /// (torchmetrics) and `np`, called directly: a JSON list.
-  nlohmann::json direct(const std::string& expression) const {
+  struct Check {
+    std::string params;
+    std::vector<std::string> names;
+    std::string expression;
+  };
+
+  /// What the Python code of each makes of the arrays `logits`, `target`, `f`, `m`
+  /// (sklearn.metrics), `t` (torchmetrics) and `np`, called directly: a JSON list of lists.
+  nlohmann::json direct(const std::vector<Check>& checks) const {
     const char* code = R"(
 import json, sys, warnings
 import h5py, numpy as np
@@ -108,28 +114,36 @@ def low_high(metric, n):
     found = [metric(random.integers(0, len(target), len(target))) for _ in range(n)]
     return list(np.percentile(found, [2.5, 97.5]))
 )";
-    const std::string packages = expression.find("t.") == 0 || expression.find("[t.") == 0
-                                     ? "import torchmetrics as t\nfrom torch import tensor as z\n"
-                                     : "";
+    std::string script = code;
+    if (checks[0].params.find("torchmetrics") != std::string::npos) {
+      script += "import torchmetrics as t\nfrom torch import tensor as z\n";
+    }
+    script += "all = []\n";
+    for (const Check& check : checks) {
+      script += "found = [float(x) for x in " + check.expression +
+                "]\nall.append([None if x != x else x for x in found])\n";
+    }
     return nlohmann::json::parse(
-        run_python(code + packages + "found = [float(x) for x in " + expression +
-                       "]\nprint(json.dumps([None if x != x else x for x in found]))",
-                   {folder_.path("outputs.h5")}));
+        run_python(script + "print(json.dumps(all))", {folder_.path("outputs.h5")}));
   }
 
-  void check(const std::string& params, const std::vector<std::string>& names,
-             const std::string& expression) const {
-    CAPTURE(params);
-    const OrderedMap<double> found = scalars(params);
-    const nlohmann::json expected = direct(expression);
-    REQUIRE(found.size() == names.size());
-    REQUIRE(expected.size() == names.size());
-    for (size_t i = 0; i < names.size(); ++i) {
-      CAPTURE(names[i]);
-      if (expected[i].is_null()) {
-        CHECK(std::isnan(found.at(names[i])));
-      } else {
-        CHECK(found.at(names[i]) == doctest::Approx(expected[i].get<double>()).epsilon(1e-6));
+  void check(const std::vector<Check>& checks) const {
+    const nlohmann::json all = direct(checks);
+    REQUIRE(all.size() == checks.size());
+    for (size_t each = 0; each < checks.size(); ++each) {
+      const auto& [params, names, expression] = checks[each];
+      CAPTURE(params);
+      const OrderedMap<double> found = scalars(params);
+      const nlohmann::json& expected = all[each];
+      REQUIRE(found.size() == names.size());
+      REQUIRE(expected.size() == names.size());
+      for (size_t i = 0; i < names.size(); ++i) {
+        CAPTURE(names[i]);
+        if (expected[i].is_null()) {
+          CHECK(std::isnan(found.at(names[i])));
+        } else {
+          CHECK(found.at(names[i]) == doctest::Approx(expected[i].get<double>()).epsilon(1e-6));
+        }
       }
     }
   }
@@ -141,43 +155,41 @@ def low_high(metric, n):
 };
 
 TEST_CASE("a class of torchmetrics gives what it gives when it is called directly") {
-  const Measured data;
-  data.check("metric: torchmetrics.AUROC, kwargs: {task: multiclass, num_classes: 5}, by: site",
-             {"AUROC", "AUROC/site/north", "AUROC/site/a_b_c"},
-             "[t.AUROC(task='multiclass', num_classes=5)(z(logits[w]), z(target[w])) for w in "
-             "(site == site, site == b'north', site == b'a/b c')]");
   std::vector<std::string> names;
   for (int i = 0; i < 5; ++i) names.push_back(fmt::format("AveragePrecision/{}", i));
-  data.check(
-      "metric: torchmetrics.AveragePrecision, kwargs: {task: multiclass, num_classes: 5, average: "
-      "none}, prediction: broken",
-      names,
-      "t.AveragePrecision(task='multiclass', num_classes=5, average='none')(z(f['broken']), "
-      "z(target))");
+  Measured().check(
+      {{"metric: torchmetrics.AUROC, kwargs: {task: multiclass, num_classes: 5}, by: site",
+        {"AUROC", "AUROC/site/north", "AUROC/site/a_b_c"},
+        "[t.AUROC(task='multiclass', num_classes=5)(z(logits[w]), z(target[w])) for w in "
+        "(site == site, site == b'north', site == b'a/b c')]"},
+       {"metric: torchmetrics.AveragePrecision, kwargs: {task: multiclass, num_classes: 5, "
+        "average: "
+        "none}, prediction: broken",
+        names,
+        "t.AveragePrecision(task='multiclass', num_classes=5, average='none')(z(f['broken']), "
+        "z(target))"}});
 }
 
 TEST_CASE("a function of scikit-learn gives what it gives when it is called directly") {
-  const Measured data;
-  data.check(
-      "metric: sklearn.metrics.f1_score, kwargs: {average: macro}, prediction_as: argmax, "
-      "by: site, bootstrap: 40",
-      {"f1_score", "f1_score/site/north", "f1_score/site/a_b_c", "f1_score_low", "f1_score_high"},
-      "[m.f1_score(target[w], logits.argmax(1)[w], average='macro') for w in "
-      "(site == site, site == b'north', site == b'a/b c')] + low_high(lambda r: "
-      "m.f1_score(target[r], logits.argmax(1)[r], average='macro'), 40)");
-  data.check(
-      "metric: sklearn.metrics.f1_score, kwargs: {average: null, labels: [0, 1, 2]}, "
-      "prediction_as: argmax",
-      {"f1_score/0", "f1_score/1", "f1_score/2"},
-      "m.f1_score(target, logits.argmax(1), average=None, labels=[0, 1, 2])");
-  data.check(
-      "metric: sklearn.metrics.brier_score_loss, prediction: score, prediction_as: sigmoid, "
-      "target: binary",
-      {"brier_score_loss"}, "[m.brier_score_loss(f['binary'], expit(f['score'].astype(float)))]");
-  data.check(
-      "metric: sklearn.metrics.log_loss, prediction_as: softmax, "
-      "kwargs: {labels: [0, 1, 2, 3, 4]}",
-      {"log_loss"}, "[m.log_loss(target, softmax(logits.astype(float), 1), labels=range(5))]");
+  Measured().check(
+      {{"metric: sklearn.metrics.f1_score, kwargs: {average: macro}, prediction_as: argmax, "
+        "by: site, bootstrap: 40",
+        {"f1_score", "f1_score/site/north", "f1_score/site/a_b_c", "f1_score_low", "f1_score_high"},
+        "[m.f1_score(target[w], logits.argmax(1)[w], average='macro') for w in "
+        "(site == site, site == b'north', site == b'a/b c')] + low_high(lambda r: "
+        "m.f1_score(target[r], logits.argmax(1)[r], average='macro'), 40)"},
+       {"metric: sklearn.metrics.f1_score, kwargs: {average: null, labels: [0, 1, 2]}, "
+        "prediction_as: argmax",
+        {"f1_score/0", "f1_score/1", "f1_score/2"},
+        "m.f1_score(target, logits.argmax(1), average=None, labels=[0, 1, 2])"},
+       {"metric: sklearn.metrics.brier_score_loss, prediction: score, prediction_as: sigmoid, "
+        "target: binary",
+        {"brier_score_loss"},
+        "[m.brier_score_loss(f['binary'], expit(f['score'].astype(float)))]"},
+       {"metric: sklearn.metrics.log_loss, prediction_as: softmax, "
+        "kwargs: {labels: [0, 1, 2, 3, 4]}",
+        {"log_loss"},
+        "[m.log_loss(target, softmax(logits.astype(float), 1), labels=range(5))]"}});
 }
 
 TEST_CASE("resamples have a fixed seed") {
@@ -232,8 +244,9 @@ TEST_CASE("a metric of your own is named by its file or its module") {
                       "    def __init__(self, factor): self.factor, self.rows = factor, 0\n"
                       "    def update(self, prediction, target): self.rows += len(target)\n"
                       "    def compute(self): return {'rows': self.factor * self.rows}\n");
-  data.check("metric: my_metrics.py:bias, prediction: score, target: loss", {"bias"},
-             "[(f['score'] - f['loss']).mean()]");
+  data.check({{"metric: my_metrics.py:bias, prediction: score, target: loss",
+               {"bias"},
+               "[(f['score'] - f['loss']).mean()]"}});
   CHECK(data.scalars("metric: my_metrics.py:Rows, kwargs: {factor: 2}").at("Rows/rows") ==
         2 * kRows);
   const std::string file = data.folder().path("my_metrics.py");

@@ -16,8 +16,8 @@ datasets:
   validation: {class: Figures, size: 32, examples: 128, num_people: 128, offset: 60000}
 batch_size: 4
 test_batch_size: 32
-num_steps: 1200
-optimizer: {class: Adam, lr: {class: cosine, from: 2e-3, to: 1e-5, steps: 1200}, clip_norm: 1}
+num_steps: 900
+optimizer: {class: Adam, lr: {class: cosine, from: 2e-3, to: 1e-5, steps: 900}, clip_norm: 1}
 log_ops: []
 num_threads: 1
 n_data_processes: 0

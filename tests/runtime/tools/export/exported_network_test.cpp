@@ -200,8 +200,9 @@ std::vector<Case> cases() {
 }
 
 constexpr const char* kCompare = R"py(
-import sys, torch
+import sys, warnings, torch
 from safetensors.torch import load_file
+warnings.simplefilter("ignore", FutureWarning)  # PyTorch 2.15 of torch.jit.load
 for name in sys.argv[2:]:
     net = torch.jit.load(f"{sys.argv[1]}/{name}.pt")
     assert not net.training, name
