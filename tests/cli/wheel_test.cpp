@@ -29,7 +29,7 @@ struct Environment {
       for part in $venv/lib/python3*/site-packages/*; do
         case $(basename $part) in pip|pip-*|stepop*) ;; *) ln -s $part $site/ ;; esac
       done
-      unset PIP_FIND_LINKS PIP_EXTRA_INDEX_URL
+      unset PIP_FIND_LINKS PIP_EXTRA_INDEX_URL PYTHONPYCACHEPREFIX
       PIP_CONFIG_FILE=/dev/null $venv/bin/python3 -m pip --python fresh/bin/python3 install \
         --quiet --disable-pip-version-check --no-index dist/stepop-*.whl >&2
       echo -n $site)");
