@@ -14,6 +14,7 @@
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/write/eval_writer.h"
 #include "tests/index_range.h"
+#include "tests/places.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {
