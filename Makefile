@@ -51,11 +51,11 @@ wheel: build  ## dist/stepop-*.whl, for pip: with all but LibTorch, which is the
 docs: deps-docs build  ## build/site/index.html: these pages with a search, and a reference of components, keys and headers
 	@.venv/bin/python3 -B cmake/site/build_site.py . build/stepop build/site
 
-# Two tests more than cores: some wait for time limits, or for the disk.
+# Three tests at once, on two cores: some wait for time limits.
 test: deps-test build  ## build and run all tests
 	@cmake/compile.sh all stepop_tests stepop_tests
 	@echo "stepop: running the tests"
-	ctest --test-dir build --output-on-failure -j$$(($$(nproc) + 2))
+	ctest --test-dir build --output-on-failure -j3
 
 torture: deps-test  ## kill trainings N times (N=200), as SEED says, and compare the ends bit by bit
 	cmake --build --preset release --target stepop_tests
