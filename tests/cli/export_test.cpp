@@ -44,7 +44,7 @@ std::string error_of(const std::string& line) {
 
 constexpr const char* kRunBoth = R"py(
 import gzip, sys, warnings, h5py, numpy, onnxruntime, torch
-warnings.simplefilter("ignore", FutureWarning)  # PyTorch 2.15 of torch.jit.load
+warnings.simplefilter("ignore")  # of torch.jit.load in PyTorch 2.15, of .pt2 in 2.11
 net, averages = torch.jit.load("net.pt"), torch.jit.load("averages.pt")
 program = torch.export.load("net.pt2").module()
 session = onnxruntime.InferenceSession("net.onnx", providers=["CPUExecutionProvider"])
