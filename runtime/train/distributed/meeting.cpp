@@ -36,6 +36,8 @@ using Gloo = c10d::ProcessGroupGloo;
 
 constexpr std::chrono::seconds kMeetWithin{300};
 constexpr std::chrono::seconds kLongest{std::chrono::hours(24 * 365)};
+/// To open a store, or a second connection to one; where the cores are busy that may take seconds.
+constexpr std::chrono::seconds kOpenWithin{30};
 constexpr std::chrono::milliseconds kLookAgain{5};
 constexpr std::chrono::seconds kSayEvery{10};
 /// A store answers at once; another program that has its port may never do.
@@ -205,7 +207,8 @@ class Meeter {
         place_.rank, place_.size, place_.host, place_.port, kAnswerWithin.count()));
   }
 
-  c10::intrusive_ptr<c10d::Store> open_store(bool listens) const {
+  /// `within`: the time limit for the connection.
+  c10::intrusive_ptr<c10d::Store> open_store(bool listens, std::chrono::seconds within) const {
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(place_.port);
     options.isServer = listens;
@@ -213,7 +216,7 @@ class Meeter {
     if (const int socket = listens ? listening_socket() : -1; socket >= 0) {
       options.masterListenFd = socket;  // from now on the socket belongs to the store
     }
-    options.timeout = std::chrono::seconds(listens ? 30 : 2);
+    options.timeout = within;
     c10::intrusive_ptr<c10d::Store> store = answering_store(options);
     store->setTimeout(kMeetWithin);
     return c10::make_intrusive<c10d::PrefixStore>(
@@ -225,7 +228,7 @@ class Meeter {
   void connect() {
     if (place_.rank == 0 && !place_.has_store) {
       try {
-        met_.store = open_store(/*listens=*/true);
+        met_.store = open_store(/*listens=*/true, kOpenWithin);
       } catch (const Error&) {
         throw;
       } catch (const std::exception& error) {
@@ -237,7 +240,7 @@ class Meeter {
     }
     while (!met_.store) {
       try {
-        met_.store = open_store(/*listens=*/false);
+        met_.store = open_store(/*listens=*/false, std::chrono::seconds(2));
       } catch (const Error&) {
         throw;
       } catch (const std::exception& error) {
@@ -253,7 +256,7 @@ class Meeter {
             reason_of(error)));
       }
     }
-    met_.watch_store = open_store(/*listens=*/false);
+    met_.watch_store = open_store(/*listens=*/false, kOpenWithin);
     end_when_silent(place_.port, kMeetWithin);
   }
 
