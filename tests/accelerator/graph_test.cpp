@@ -161,9 +161,10 @@ bool has_graphs() { return make_device_graph(c10::kHPU) != nullptr; }
 
 TEST_CASE("where LibTorch has no graphs for the device, a run is refused before it begins") {
   if (has_graphs()) return;
-  CHECK(message_of([] { TestRun run(lenet_config(kName, kGraph)); }) ==
-        "test.yaml:14: cuda_graph: neither this LibTorch nor this build has graphs for hpu:0; "
-        "leave cuda_graph out");
+  CHECK(message_of([] {
+          TestRun run(lenet_config(kName, kGraph));
+        }).find("cuda_graph: neither this LibTorch nor this build has graphs for hpu") !=
+        std::string::npos);
 }
 
 TEST_CASE("a training by graphs has the bits of one without, its logs too") {

@@ -41,5 +41,14 @@ TEST_CASE("an output that may not grow is an error with a message, not a signal"
   }
 }
 
+TEST_CASE(
+    "a command ends without the destructors of what was there before, unless for a profiler") {
+  const ScratchFolder folder;
+  const std::string list =
+      "STEPOP_TEST_TELLS_END=1 '" STEPOP_BINARY_DIR "/stepop_slow' list >/dev/null";
+  CHECK(run_in(folder, list).err == "");
+  CHECK(run_in(folder, "export LD_PRELOAD=libm.so.6; " + list).err == "destroyed\n");
+}
+
 }  // namespace output_test
 }  // namespace stepop

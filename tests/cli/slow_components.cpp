@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -27,6 +28,13 @@ namespace stepop {
 namespace {
 
 constexpr std::chrono::minutes kVeryLong{2};
+
+/// Was there before `main`, as what LibTorch registers; tells of its end.
+const struct Early {
+  ~Early() {
+    if (std::getenv("STEPOP_TEST_TELLS_END") != nullptr) std::fputs("destroyed\n", stderr);
+  }
+} early;
 
 /// Another dataset, each example of which takes `seconds`; while the file `stuck` exists those from
 /// number `stuck_from` on take minutes: the file `stuck.inside` appears, and

@@ -21,7 +21,7 @@ BUILD = Path(os.environ.get("STEPOP_BUILD", TREE / "build"))
 RUN = "logs/2026-11-21T10-00-00_digits"
 
 # Compiled Python lies in the build folder, not beside the sources.
-WITHOUT_PYCACHE = {"PYTHONPYCACHEPREFIX": str(BUILD / "pycache")}
+BYTECODE_IN_BUILD = {"PYTHONPYCACHEPREFIX": str(BUILD / "pycache")}
 
 # What the package stepop starts.
 os.environ["STEPOP"] = str(BUILD / "stepop")
@@ -30,7 +30,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 def call(*command: object, **options: Any) -> str:
     """What a command printed; throws with its errors when it fails."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", **WITHOUT_PYCACHE}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **BYTECODE_IN_BUILD}
     options.setdefault("env", environment)
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
     if done.returncode != 0:

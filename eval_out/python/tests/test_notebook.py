@@ -31,7 +31,7 @@ class NotebookTest(unittest.TestCase):
             "IPYTHONDIR": str(folder / "ipython"),
             "JUPYTER_RUNTIME_DIR": str(folder / "jupyter"),
             "PYTHONPATH": str(files.PACKAGE),
-            **files.WITHOUT_PYCACHE,
+            **files.BYTECODE_IN_BUILD,
             "TMPDIR": str(folder / "tmp"),
         }
         resources = {"metadata": {"path": str(folder / "eval_out" / "python")}}

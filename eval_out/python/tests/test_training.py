@@ -107,7 +107,7 @@ class TrainingTest(unittest.TestCase):
         return files.call(sys.executable, "-c", script, env=self.environment())
 
     def environment(self):
-        return {**os.environ, "PYTHONPATH": str(files.PACKAGE), **files.WITHOUT_PYCACHE}
+        return {**os.environ, "PYTHONPATH": str(files.PACKAGE), **files.BYTECODE_IN_BUILD}
 
     def test_an_interrupt_stops_the_training_politely(self):
         with subprocess.Popen(

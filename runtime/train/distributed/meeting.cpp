@@ -38,6 +38,8 @@ constexpr std::chrono::seconds kMeetWithin{300};
 constexpr std::chrono::seconds kLongest{std::chrono::hours(24 * 365)};
 /// To open a store, or a second connection to one; where the cores are busy that may take seconds.
 constexpr std::chrono::seconds kOpenWithin{30};
+/// To reach a store that may not be there yet, before the next attempt.
+constexpr std::chrono::seconds kTryFor{2};
 constexpr std::chrono::milliseconds kLookAgain{5};
 constexpr std::chrono::seconds kSayEvery{10};
 /// A store answers at once; another program that has its port may never do.
@@ -240,7 +242,7 @@ class Meeter {
     }
     while (!met_.store) {
       try {
-        met_.store = open_store(/*listens=*/false, std::chrono::seconds(2));
+        met_.store = open_store(/*listens=*/false, kTryFor);
       } catch (const Error&) {
         throw;
       } catch (const std::exception& error) {
