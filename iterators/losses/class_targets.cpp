@@ -9,6 +9,7 @@
 #include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/step/value_checks.h"
 
 namespace stepop {
 namespace {
@@ -64,7 +65,7 @@ at::Tensor class_targets(const Batch& batch, const std::string& key, const at::T
                             describe_tensor(target), shape_text(expected),
                             shape_text(logits.sizes().vec()), remedy(target, expected)));
   }
-  const bool reads = target.is_cpu() || !at::GradMode::is_enabled();
+  const bool reads = target.is_cpu() || !at::GradMode::is_enabled() || ValueChecks::are_on();
   if (reads && target.numel() > 0) check_values(batch, key, target, logits.size(1));
   return target;
 }

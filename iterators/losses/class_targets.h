@@ -14,7 +14,7 @@ namespace stepop {
 /// example and the expected form.
 ///
 /// Reading values from another device would wait for it: training steps check values on the CPU
-/// only; without gradients, values on every device are checked.
+/// only; without gradients, and in the checks before a run, values on every device are checked.
 at::Tensor class_targets(const Batch& batch, const std::string& key, const at::Tensor& logits);
 
 /// The classes of targets, int64 [B, ...]: the most probable class of soft labels.

@@ -21,6 +21,7 @@
 #include "iterators/metrics/metric.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/step/value_checks.h"
 
 namespace stepop {
 namespace {
@@ -40,9 +41,9 @@ bool is_integer(const at::Tensor& tensor) {
   return at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
 }
 
-/// On the CPU only: to read values of another device would wait for it.
+/// On the CPU, and before a run: to read values of another device would wait for it.
 void check_classes(const char* what, const at::Tensor& values, int64_t classes) {
-  if (!values.is_cpu() || values.numel() == 0) return;
+  if (!(values.is_cpu() || ValueChecks::are_on()) || values.numel() == 0) return;
   const auto [low, high] = at::aminmax(values);
   const auto smallest = low.item<int64_t>();
   const auto largest = high.item<int64_t>();

@@ -320,18 +320,23 @@ Batch Loader::next() {
 void Loader::copy_ahead() {
   if (!workers_ || !has_next() || !workers_->is_ready()) return;
   const at::Device device = options_.device;
-  if (!copies_) {
-    copies_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
-  }
-  ahead_ = std::make_unique<Ahead>(Ahead{workers_->next(), std::nullopt});
-  const c10::StreamGuard beside(*copies_);
   try {
-    ahead_->prepared.batch = ahead_->prepared.batch.to(device);
+    // Streams take memory of the device as well.
+    if (!copies_) {
+      copies_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+    }
+    const c10::StreamGuard beside(*copies_);
+    ahead_ = std::make_unique<Ahead>(Ahead{workers_->next(), std::nullopt});
+    Batch there = ahead_->prepared.batch.to(device);
+    c10::Event copied(device.type());
+    copied.record(*copies_);
+    ahead_->prepared.batch = std::move(there);
+    ahead_->copied = std::move(copied);
   } catch (const c10::OutOfMemoryError&) {
-    return;  // it is copied when it is asked for, and what held the memory is gone
+    // It is copied when it is asked for, and what held the memory is gone.
+  } catch (const c10::AcceleratorError&) {
+    // The same, by a driver's error. If it is another one, the next use of the device has it too.
   }
-  ahead_->copied.emplace(device.type());
-  ahead_->copied->record(*copies_);
 }
 
 Loader::Prepared Loader::prepare_one(bool is_first) {

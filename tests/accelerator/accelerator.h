@@ -47,6 +47,10 @@ void reset_most_bytes();
 inline constexpr const char* kByteLimit = "STEPOP_ACCELERATOR_BYTES";
 void set_byte_limit(int64_t bytes);
 
+/// Whether the device has no memory for further streams: c10::AcceleratorError, as of CUDA's
+/// driver.
+void refuse_streams(bool are_refused);
+
 /// How many graphs were launched since the last call.
 int64_t take_graph_launches();
 

@@ -5,7 +5,9 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/GeneratorImpl.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -19,6 +21,8 @@ namespace stepop::accelerator {
 namespace {
 
 const c10::Device kDevice(c10::kHPU, 0);
+
+std::atomic<bool> are_streams_refused = false;
 
 c10::Stream stream_of(c10::StreamId id) { return c10::Stream(c10::Stream::UNSAFE, kDevice, id); }
 
@@ -50,6 +54,11 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   c10::Stream getDefaultStream(c10::Device /*device*/) const override { return stream_of(0); }
   c10::Stream getStreamFromGlobalPool(c10::Device /*device*/, bool /*is_high*/) const override {
+    if (are_streams_refused) {
+      constexpr int kOutOfMemory = 2;  // cudaErrorMemoryAllocation
+      throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, kOutOfMemory,
+                                  "HPU error: out of memory");
+    }
     return stream_of(next_stream());
   }
   c10::Stream getNewStream(c10::Device /*device*/, int /*priority*/) const override {
@@ -135,6 +144,8 @@ using at::RegistererHPUHooksRegistry;
 REGISTER_HPU_HOOKS(HPUHooks);
 
 }  // namespace
+
+void refuse_streams(bool are_refused) { are_streams_refused = are_refused; }
 
 void load() {
   static const bool is_loaded = [] {

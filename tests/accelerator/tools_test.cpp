@@ -108,7 +108,7 @@ TEST_CASE("tune measures steps of the device") {
   CHECK(!read_bytes(folder.path("tuned.yaml")).empty());
 }
 
-TEST_CASE("steps of the tree's configs have the same bits as graphs") {
+TEST_CASE("steps of the tree's configs have the same bits as graphs, profiled too") {
   if (make_device_graph(c10::kHPU) == nullptr) return;  // before LibTorch 2.13
   for (const char* config : {"digits.yaml", "trainer/flow_digits.yaml"}) {
     CAPTURE(std::string(config));
@@ -116,7 +116,7 @@ TEST_CASE("steps of the tree's configs have the same bits as graphs") {
     for (const char* graph : {"true", "false"}) {
       well(folder, fmt::format("unset {}; cd '" STEPOP_SOURCE_DIR
                                "/configs'; stepop -n a -b {} -t -d --debug/max_steps 6 --device "
-                               "hpu --logs '{}/{}' --cuda_graph {}",
+                               "hpu --profile --logs '{}/{}' --cuda_graph {}",
                                kSharesRandom, config, folder.path(), graph, graph));
     }
     CHECK(differences(last_checkpoint(folder, "true/debug_runs"),

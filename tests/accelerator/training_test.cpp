@@ -1,4 +1,5 @@
 // Trainings on a device that is not the host: the same bits as on the CPU.
+#include <ATen/ops/ones.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -9,12 +10,21 @@
 #include "tests/accelerator/accelerator.h"
 #include "tests/accelerator/lenet_config.h"
 #include "tests/accelerator/same_training.h"
+#include "tests/message_of.h"
 #include "tests/runtime/train/loop/trainer.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"
 
 namespace stepop::accelerator {
 namespace training_test {
+
+TEST_CASE("a backward pass of the CPU before the first one on the device is in nobody's way") {
+  const at::Tensor one = at::ones({1}).requires_grad_();
+  (one * one).sum().backward();
+  TestRun here(lenet_config(kName, "checkpoint_modules: '.'"));
+  here.train();
+  CHECK(here.session.position().global_step == 12);
+}
 
 TEST_CASE("a training has the bits of one on the CPU, its logs and its evaluations too") {
   for (const char* more : {"",
@@ -82,6 +92,20 @@ TEST_CASE("copies that run late change no bit") {
   CHECK(first_difference(logged(here), logged(there)) == "");
 }
 
+TEST_CASE("without memory for a stream of their own, batches are copied when they are used") {
+  const char* more = "n_data_processes: 1\ndata_timeout: 60s";
+  TestRun there(lenet_config("cpu", more));
+  there.train();
+  refuse_streams(true);
+  take_copies_beside();
+  TestRun here(lenet_config(kName, more));
+  Patience patience;
+  here.train({&patience});
+  refuse_streams(false);
+  CHECK(take_copies_beside() == 0);
+  CHECK(different(here, there) == "");
+}
+
 TEST_CASE(
     "a resume has the bits of a training that was never stopped, random numbers of the device "
     "among them") {
@@ -105,6 +129,18 @@ TEST_CASE("the checks before a training run on the device") {
   run.session.check();
   run.train();
   CHECK(run.session.position().global_step == 12);
+}
+
+TEST_CASE("classes out of range are found on the device before a run, as on the CPU") {
+  std::string config = lenet_config(kName, "metrics: {f1: F1}");
+  config.replace(config.find("classes: 3}\ndatasets"), 10, "classes: 2");
+  const auto said = [](const std::string& of) {
+    return message_of([&] { TestRun(of).session.check(); });
+  };
+  const std::string here = said(config);
+  CHECK(here.find("the network has 2 outputs, classes 0 to 1") != std::string::npos);
+  config.replace(config.find("device: hpu"), 11, "device: cpu");
+  CHECK(here == said(config));
 }
 
 }  // namespace training_test

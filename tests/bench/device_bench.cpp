@@ -109,8 +109,8 @@ std::vector<Case> all_cases() {
       "losses: {color_L1: {weight: 10}, KL: {weight: 1e-4}}\n"
       "optimizer: {class: Adam, lr: 1e-4}\n"
       "datasets: {train: {class: Figures, size: 256}}\n";
-  return {{"lenet", lenet, 4, 200, 10},
-          {"lenet", lenet, 64, 200, 10},
+  return {{"lenet", lenet, 4, 200, 6},
+          {"lenet", lenet, 64, 200, 6},
           {"resnet18", classifier("BenchResNet18", "[3, 224, 224]", 2000), 64, 10, 6},
           {"transformer", classifier("BenchTransformer", "[1, 256, 768]", 2000), 16, 10, 6},
           {"vunet", vunet, 8, 5, 6}};

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tries everything on a machine with a GPU, from what pack.sh packed: in order of worth, each part with a time limit.
-#   tests/device/run.sh PACK RESULTS [PART...]   parts: start numbers template quick bench slow
+#   tests/device/run.sh PACK RESULTS [PART...]   parts: start numbers processes commands template quick bench slow
 # RESULTS gets a log of each part, and results.jsonl with a line for each the moment that it ends. The programs' places
 # are those of the machine that packed them; links are made there.
 set -u
@@ -9,7 +9,7 @@ tree=$PWD
 pack=$1
 results=$2
 shift 2
-[ $# -gt 0 ] || set -- start numbers template quick bench slow
+[ $# -gt 0 ] || set -- start numbers processes commands template quick bench slow
 mkdir -p "$results"
 
 say() { echo "== $(($(date +%s) - begin)) s: $*"; }
@@ -58,8 +58,12 @@ for wanted in "$@"; do
       part check 60 "$build/stepop" -b configs/digits.yaml -t --device "$device" --check
       ;;
     numbers)
-      part numbers 150 python3 -u tests/device/numbers.py "$build/stepop" "$device" "$unpacked/numbers"
+      part numbers 150 python3 -u tests/device/training_numbers.py "$build/stepop" "$device" "$unpacked/numbers"
       cat "$results/numbers.log"
+      ;;
+    processes | commands)
+      part $wanted 150 python3 -u tests/device/$wanted.py "$build/stepop" "$device" "$unpacked/$wanted"
+      cat "$results/$wanted.log"
       ;;
     template)
       part wheel 60 python3 -m pip install -q --no-deps --no-index --force-reinstall $unpacked/wheel/*.whl

@@ -16,6 +16,7 @@
 #include "iterators/trainer/models/inner_network.h"
 #include "runtime/core/base/error.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/step/value_checks.h"
 
 namespace stepop {
 namespace {
@@ -94,9 +95,10 @@ class RectifiedFlow : public LossModel {
   }
 
  private:
-  /// The number `classes` means no class, and would be trained as such. Skips GPU tensors.
+  /// The number `classes` means no class, and would be trained as such. Tensors of a GPU are
+  /// checked before a run alone.
   void check_classes(const at::Tensor& classes) const {
-    if (!classes.is_cpu() || classes.numel() == 0) return;
+    if (!(classes.is_cpu() || ValueChecks::are_on()) || classes.numel() == 0) return;
     const int64_t most = classes.max().item<int64_t>();
     if (most < classes_ && classes.min().item<int64_t>() >= 0) return;
     throw Error(

@@ -45,7 +45,7 @@ Profile::Profile(std::function<void()> synchronize) : synchronize_(std::move(syn
 }
 
 Profile::Clock::time_point Profile::read_clock() const {
-  if (synchronize_) synchronize_();
+  if (synchronize_ && waits_) synchronize_();
   return Clock::now();
 }
 

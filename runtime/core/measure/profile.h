@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stepop {
@@ -48,6 +49,23 @@ class Profile {
     Clock::duration total{0};
     TimeHistogram times;
     std::vector<std::unique_ptr<Part>> parts;  ///< The nested parts, in order of their first spans.
+  };
+
+  /// While it lives, the profile does not wait for the device: where a graph of the device is
+  /// recorded, a wait is an error. The profile may be null.
+  class WithoutWaits {
+   public:
+    explicit WithoutWaits(Profile* profile)
+        : profile_(profile), waited_(profile != nullptr && std::exchange(profile->waits_, false)) {}
+    ~WithoutWaits() {
+      if (profile_ != nullptr) profile_->waits_ = waited_;
+    }
+    WithoutWaits(const WithoutWaits&) = delete;
+    WithoutWaits& operator=(const WithoutWaits&) = delete;
+
+   private:
+    Profile* profile_;
+    bool waited_;
   };
 
   /// One span of a traced step.
@@ -109,6 +127,7 @@ class Profile {
   void keep(std::string_view name, size_t thread, Clock::time_point begin, Clock::time_point end);
 
   const std::function<void()> synchronize_;
+  bool waits_ = true;  ///< Only used by the loop's thread.
   const Clock::time_point begin_ = Clock::now();
   Part whole_;
   std::vector<Open> open_;  ///< Each part is within the last.

@@ -70,7 +70,9 @@ std::vector<Candidate> candidates_of(const PresentSettings& present, bool precis
     if (present.can_use_onednn) add("onednn", {true, false});
     add("flush_denormals", {true, false});
   }
+  if (!present.is_cpu) add("cuda_graph", {true, false});
   if (present.has_images) add("channels_last", {true, false});
+  if (!present.is_cpu && present.has_images) add("cudnn_benchmark", {true, false});
   if (present.is_cpu && processes) {
     for (const Value& count : powers_up_to(std::min(present.cores, kMostProcesses))) {
       if (is_present("processes", count)) continue;

@@ -51,6 +51,11 @@ std::string report(const Session& session) {
                       {"n_data_processes", int64_t{loader.workers}},
                       {"n_prefetch", int64_t{loader.prefetch}},
                       {"flush_denormals", session.config().get("flush_denormals", false)}};
+  if (!context.device.is_cpu()) {
+    for (const char* key : {"cuda_graph", "cudnn_benchmark"}) {
+      settings.set(key, session.config().get(key, false));
+    }
+  }
   if (const std::string wait = own_thread_wait(); !wait.empty()) settings.set("thread_wait", wait);
   settings.set("processes", int64_t{context.world_size});
   return flow_yaml(Value::Map{{"settings", std::move(settings)},

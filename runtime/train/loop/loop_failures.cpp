@@ -57,6 +57,7 @@ bool TrainingLoop::splits_after(const std::exception& error) {
   // What the step holds would be in the way of the next start.
   splits_.clear();
   results_.clear();
+  give_back_memory(context_.device);
   return true;
 }
 

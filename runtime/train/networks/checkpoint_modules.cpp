@@ -1,6 +1,5 @@
 #include "runtime/train/networks/checkpoint_modules.h"
 
-#include <ATen/DeviceAccelerator.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,9 +18,6 @@ using checkpointing::use_engine_with_hooks;
 
 CheckpointModules::CheckpointModules(const Config& config,
                                      const std::vector<ModulePattern::Network>& networks) {
-  // LibTorch's threads of GPUs belong to the engine of the first backward pass: no other works
-  // later.
-  if (at::getAccelerator()) use_engine_with_hooks();
   for (const ModulePattern& pattern : read_module_patterns(config, kModulesKey, networks)) {
     patterns_.push_back(pattern.text);
     for (const auto& [path, module] : pattern.modules) {

@@ -1,6 +1,7 @@
 // What a backward pass runs a second time, and LibTorch's engine with the hooks for it.
 #include "runtime/train/networks/second_run.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/ThreadLocalState.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
@@ -198,6 +199,23 @@ class Engine : public torch::autograd::Engine {
   }
 };
 
+/// Works like PyTorch's Python module. Never destroyed: threads of GPUs outlive `main`.
+torch::autograd::Engine& engine_with_hooks() {
+  static torch::autograd::Engine& engine = *new Engine;
+  return engine;
+}
+
+/// LibTorch's threads of GPUs belong to the engine of the process's first backward pass, and no
+/// other works later. So where there is a GPU, that pass has these hooks, whoever makes it.
+[[maybe_unused]] const bool is_first_engine = [] {
+  torch::autograd::set_default_engine_stub([]() -> torch::autograd::Engine& {
+    static torch::autograd::Engine& first =
+        at::getAccelerator() ? engine_with_hooks() : torch::autograd::Engine::get_base_engine();
+    return first;
+  });
+  return true;
+}();
+
 }  // namespace
 
 namespace checkpointing {
@@ -207,11 +225,7 @@ std::unordered_map<const torch::nn::Module*, Named>& named_modules() {
   return modules;
 }
 
-/// Works like PyTorch's Python module. Never destroyed: threads of GPUs outlive `main`.
-void use_engine_with_hooks() {
-  static torch::autograd::Engine& engine = *new Engine;
-  torch::autograd::set_default_engine_stub([]() -> torch::autograd::Engine& { return engine; });
-}
+void use_engine_with_hooks() { torch::autograd::set_default_engine_stub(engine_with_hooks); }
 
 /// Sets the given surroundings during its lifetime, and restores the previous ones.
 class SurroundingsGuard {

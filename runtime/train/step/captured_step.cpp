@@ -186,6 +186,7 @@ void CapturedStep::check_nothing_waits() const {
 /// Records the step and runs it, but for its last piece.
 void CapturedStep::record(Graph& graph, SplitStep& train, const std::vector<std::string>& ops) {
   check_nothing_waits();
+  const Profile::WithoutWaits no_waits(context_.profile.get());
   for (auto& [name, update] : context_.updates) {
     update->capture([&graph, cut = update.get(), this] {
       end_piece(graph, cut);

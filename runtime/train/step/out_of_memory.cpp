@@ -1,5 +1,6 @@
 #include "runtime/train/step/out_of_memory.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -69,6 +70,12 @@ std::string half_batches(const Context& context) {
 bool is_out_of_memory(const std::string& message) {
   const auto has = [&](const char* words) { return message.find(words) != std::string::npos; };
   return has("can't allocate memory") || has("out of memory") || has("std::bad_alloc");
+}
+
+void give_back_memory(const c10::Device& device) {
+  if (device.is_cpu()) return;
+  auto* allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
+  if (allocator != nullptr) allocator->emptyCache();
 }
 
 std::string out_of_memory_text(const std::string& message, const Context& context,

@@ -70,7 +70,8 @@ std::string config(const std::string& injectors,
                        "loss, weight: 1}",
                    const std::string& more = "") {
   return fmt::format(
-      "iterator: ExtensibleTrainer\nnum_threads: 1\nbatch_size: 4\nnum_steps: 6\nlog_freq: 1000\n"
+      "iterator: ExtensibleTrainer\ndevice: cpu\nnum_threads: 1\nbatch_size: 4\nnum_steps: "
+      "6\nlog_freq: 1000\n"
       "seed: 3\ndatasets: {{train: {{class: RandomTensors, size: 40, tensors: {{x: [3, 4, "
       "4]}}}}}}\n"
       "networks: {{g: {{which_model: TestDenoiser, outputs: {}}}}}\n{}"
@@ -108,7 +109,7 @@ TEST_CASE("a diffusion is trained, resumes with the same bits, and its sampler w
     CAPTURE(sampler);
     // Few timesteps, so that the sampler begins to choose before the stop.
     const std::string yaml =
-        "iterator: ExtensibleTrainer\nnum_threads: 1\nbatch_size: 20\nnum_steps: 12\n"
+        "iterator: ExtensibleTrainer\ndevice: cpu\nnum_threads: 1\nbatch_size: 20\nnum_steps: 12\n"
         "ckpt_freq: 6\nlog_freq: 1000\nseed: 3\n"
         "datasets: {train: {class: RandomTensors, size: 40, tensors: {x: [3, 4, 4]}}}\n"
         "networks: {g: {which_model: TestDenoiser}}\ntrain: {mega_batch_factor: 2}\n"

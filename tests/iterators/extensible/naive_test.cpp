@@ -174,7 +174,8 @@ TEST_CASE("random steps change weights as the interpreter does") {
       return steps.find("training: " + name) == std::string::npos ? "trainable: false, " : "";
     };
     const std::string text =
-        "iterator: ExtensibleTrainer\nnum_threads: 1\nbatch_size: 4\nnum_steps: 4\nlog_freq: 1000\n"
+        "iterator: ExtensibleTrainer\ndevice: cpu\nnum_threads: 1\nbatch_size: 4\nnum_steps: "
+        "4\nlog_freq: 1000\n"
         "samplers: {train: sequential}\nn_data_processes: 0\n"
         "datasets: {train: {class: RandomTensors, size: 16, tensors: {x: [4], y: [4]}}}\n"
         "networks:\n  a: {" +

@@ -19,7 +19,7 @@ class Workbench {
  public:
   Workbench()
       : run_(
-            "iterator: ExtensibleTrainer\nbatch_size: 2\nnum_steps: 1\nseed: 1\n"
+            "iterator: ExtensibleTrainer\ndevice: cpu\nbatch_size: 2\nnum_steps: 1\nseed: 1\n"
             "datasets: {train: {class: RandomTensors, tensors: {x: [3, 4, 4]}}}\n"
             "networks: {a: {which_model: toy_g, nf: 4, scale: 2}, d: {which_model: toy_d, nf: 4}}\n"
             "steps:\n"

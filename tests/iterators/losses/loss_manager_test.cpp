@@ -39,8 +39,8 @@ seed: 1
 /// Losses of a config, before the first step.
 struct Bench {
   explicit Bench(const std::string& config, const LossSpecs& specs = known(), int64_t history = 4)
-      : run(fmt::format("iterator: test_losses\nlosses: {}\nown: none{}num_steps: 1\n", config,
-                        kRun)),
+      : run(fmt::format("iterator: test_losses\ndevice: cpu\nlosses: {}\nown: none{}num_steps: 1\n",
+                        config, kRun)),
         losses(run.session.context(), "losses", specs, history) {}
 
   TestRun run;
@@ -166,7 +166,7 @@ STEPOP_REGISTER_LOSS_SPEC("test_spec", own_spec, {"For tests.", {}});
 
 TEST_CASE("a config names a set of losses, one of the user's own among them") {
   TestRun run(
-      fmt::format("iterator: test_losses\nlosses: {{small: {{weight: 1}}}}\n{}"
+      fmt::format("iterator: test_losses\ndevice: cpu\nlosses: {{small: {{weight: 1}}}}\n{}"
                   "num_steps: 1\nextra: {{spec: test_spec, other: tset_spec}}\n",
                   kRun));
   const Context& context = run.session.context();
@@ -210,7 +210,7 @@ TEST_CASE("values of each example are summed by their weights") {
 }
 
 constexpr const char* kTrained =
-    "iterator: test_losses\n"
+    "iterator: test_losses\ndevice: cpu\n"
     "losses: {small: {start_ramp_it: 1, start_ramp_val: 1, end_ramp_it: 3, end_ramp_val: 3}}\n";
 
 TEST_CASE("weights follow their schedules, and are logged where they change") {
@@ -247,8 +247,8 @@ TEST_CASE("what was recorded is in checkpoints, and a run that resumes ends with
 
 TEST_CASE("a loss that no op computes is warned of once, with the tags of those that are") {
   const auto log_of = [](const std::string& more) {
-    TestRun run("iterator: test_losses\nlosses: {small: {weight: 1}" + more + "}\n" + kRun +
-                "num_steps: 9\n");
+    TestRun run("iterator: test_losses\ndevice: cpu\nlosses: {small: {weight: 1}" + more + "}\n" +
+                kRun + "num_steps: 9\n");
     const std::string file = run.root() + "/said.txt";
     run.train({}, file);
     return read_bytes(file);
@@ -267,25 +267,25 @@ TEST_CASE("mistakes in losses are told with their place") {
     return message_of([&] { Bench bench(config); });
   };
   CHECK(refused("{color_l1: {weight: 1}}") ==
-        "test.yaml:2: losses/color_l1: there is no such loss; there are: color_L1, KL; one of your "
+        "test.yaml:3: losses/color_l1: there is no such loss; there are: color_L1, KL; one of your "
         "own says which function it is: {loss: l1, weight: 1}");
   CHECK(refused("{KL: 2}") ==
-        "test.yaml:2: losses/KL: expected {weight: 1}, or a ramp {start_ramp_it: 2000, "
+        "test.yaml:3: losses/KL: expected {weight: 1}, or a ramp {start_ramp_it: 2000, "
         "start_ramp_val: 0, end_ramp_it: 3500, end_ramp_val: 1}, found 2");
-  CHECK(refused("{KL: {}}").starts_with("test.yaml:2: losses/KL: expected {weight: 1}"));
+  CHECK(refused("{KL: {}}").starts_with("test.yaml:3: losses/KL: expected {weight: 1}"));
   CHECK(refused("{KL: {weight: heavy}}").find("losses/KL/weight") != std::string::npos);
-  CHECK(refused("{}") == "test.yaml:2: losses: expected at least one loss of: color_L1, KL");
+  CHECK(refused("{}") == "test.yaml:3: losses: expected at least one loss of: color_L1, KL");
   CHECK(refused("{KL: {start_ramp_it: 2, start_ramp_val: 0, end_ramp_val: 1, end_ramp_it: 2}}") ==
-        "test.yaml:2: losses/KL/end_ramp_it: expected a step after start_ramp_it, 2, found 2");
+        "test.yaml:3: losses/KL/end_ramp_it: expected a step after start_ramp_it, 2, found 2");
   CHECK(refused("{KL: {start_ramp_it: 2, start_ramp_val: 0, end_ramp_it: 4}}")
             .find("losses/KL/end_ramp_val") != std::string::npos);
   CHECK(refused("{KL: {weight: 1, start_ramp_it: 2}}") ==
-        "test.yaml:2: losses/KL/weight: the weight has a ramp, too: remove either; "
+        "test.yaml:3: losses/KL/weight: the weight has a ramp, too: remove either; "
         "`start_ramp_it: !remove` in a later file takes the ramp away");
   CHECK(refused("{mine: {loss: l3, weight: 1}}")
             .find("losses/mine/loss: unknown loss function \"l3\"") != std::string::npos);
   CHECK(refused("{KL: {loss: l1, weight: 1}}") ==
-        "test.yaml:2: losses/KL/loss: \"KL\" has a function; give the loss another name");
+        "test.yaml:3: losses/KL/loss: \"KL\" has a function; give the loss another name");
   Bench bench("{color_L1: {weight: 1}}");
   CHECK(message_of([&] { bench.losses("L1", at::ones({1})); }) ==
         "no loss \"L1\"; on are: color_L1");

@@ -76,6 +76,7 @@ train_ops: [train/train_op/discriminator, train/train_op/generator]
 batch_size: 2
 test_batch_size: 4
 num_threads: 1
+deterministic: true
 log_freq: 1
 num_steps: {}
 generator_optimizer: {}
@@ -243,13 +244,13 @@ TEST_CASE("mistakes in the config of a pix2pix are one sentence") {
     return message_of([&] { TestRun(tiny(more)); });
   };
   CHECK(message("loss_spec: basik\n")
-            .starts_with("test.yaml:14: loss_spec: unknown loss spec \"basik\": did you mean "
+            .starts_with("test.yaml:15: loss_spec: unknown loss spec \"basik\": did you mean "
                          "\"basic\"? Known are: basic, "
                          "basic+vgg, extended, "));
   CHECK(message("label_smoothing: 0.5\n") ==
-        "test.yaml:14: label_smoothing: expected 0 to 0.5, found 0.5");
+        "test.yaml:15: label_smoothing: expected 0 to 0.5, found 0.5");
   CHECK(message("losses: {mine: {loss: l2, weight: 1, tags: [D]}}\n") ==
-        "test.yaml:14: losses/mine: the discriminator's losses are D_real and D_fake; one of the "
+        "test.yaml:15: losses/mine: the discriminator's losses are D_real and D_fake; one of the "
         "generator has the tag G");
   CHECK(message("loss_spec: basic+vgg\n") ==
         "test.yaml:1: losses/G_VGG: this loss_spec needs {weight: 10, vgg19: vgg19.safetensors} "

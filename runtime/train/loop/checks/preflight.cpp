@@ -23,6 +23,7 @@
 #include "runtime/train/step/out_of_memory.h"
 #include "runtime/train/step/random_fork.h"
 #include "runtime/train/step/snapshot.h"
+#include "runtime/train/step/value_checks.h"
 
 namespace stepop {
 namespace {
@@ -125,6 +126,7 @@ void check_parts(const Settings& settings, const DueOps& due, const Sample& samp
       throw;
     } catch (const Error& error) {
       if (!is_out_of_memory(error.what()) || 2 * parts > batch.size()) throw;
+      give_back_memory(context.device);
     }
   }
 }
@@ -218,6 +220,7 @@ Findings preflight(Settings& settings, bool train, Iterator& iterator, const Con
   }
   const RandomFork fork(context.seed, context.device);
   const Snapshot snapshot(context);
+  const ValueChecks checks;
   Seen seen;
   for (const auto& due : due_ops(settings, train)) {
     for (const auto& sample : samples_of(due, settings, context, position)) {

@@ -91,6 +91,7 @@ STEPOP_REGISTER_ITERATOR(TestTrial, {"For tests.", {}});
 
 constexpr const char* kConfig = R"(
 iterator: TestTrial
+device: cpu
 datasets:
   train: {class: Synthetic, size: 12, shape: [1, 4, 4]}
   validation: {class: Synthetic, size: 7, shape: [1, 4, 4]}

@@ -72,7 +72,7 @@ STEPOP_REGISTER_ITERATOR(TestKeeper, {"For tests.", {}});
 std::string checked(const std::string& more, bool train_first = false) {
   std::string yaml = trainer_config(more);
   yaml.replace(yaml.find("TestTrainer"), 11, "TestKeeper");
-  TestRun run(yaml + "num_steps: 5\nema: {decay: 0.9}\n");
+  TestRun run(yaml + "device: cpu\nnum_steps: 5\nema: {decay: 0.9}\n");
   if (train_first) run.train();
   const Tracker& tracker = run.session.context().tracker;
   run.session.context().networks.start_averages();

@@ -117,6 +117,25 @@ std::vector<Candidate> usual_candidates() {
                        /*precision=*/false, /*processes=*/true);
 }
 
+TEST_CASE("on a GPU graphs of a step are tried first, and nothing of the CPU") {
+  std::string names;
+  for (const Candidate& candidate : candidates_of({.settings = {{"channels_last", false},
+                                                                {"cuda_graph", false},
+                                                                {"cudnn_benchmark", false},
+                                                                {"n_data_processes", 1},
+                                                                {"n_prefetch", 2},
+                                                                {"processes", 1}},
+                                    .is_cpu = false,
+                                    .has_images = true,
+                                    .cores = 4},
+                                                  /*precision=*/true, /*processes=*/true)) {
+    names += candidate.name() + "\n";
+  }
+  CHECK(names ==
+        "cuda_graph true\nchannels_last true\ncudnn_benchmark true\nn_data_processes 0\n"
+        "n_data_processes 4\nn_prefetch 8\nprecision bfloat16\n");
+}
+
 TuneResult search(MadeUpWorkbench& bench) {
   std::unique_ptr<Subject> present = bench.start({});
   return search_settings(usual_candidates(), std::move(present), bench.start_seconds_, bench);

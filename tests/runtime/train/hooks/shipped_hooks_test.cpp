@@ -59,6 +59,7 @@ STEPOP_REGISTER_ITERATOR(TestSpikes, {"For tests.", {}});
 std::string spikes_with(const std::string& hook) {
   return R"(
 iterator: TestSpikes
+device: cpu
 model: {class: MLP, inputs: 9, hidden: [6], classes: 3}
 datasets: {train: {class: Synthetic, size: 800, shape: [1, 3, 3], classes: 3}}
 batch_size: 8

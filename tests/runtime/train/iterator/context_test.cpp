@@ -48,7 +48,7 @@ STEPOP_REGISTER_ITERATOR(TestTracking, {"For tests.", {}});
 
 TestTracking& tracking(Session& session) { return dynamic_cast<TestTracking&>(session.iterator()); }
 
-const std::string kConfig = std::string("iterator: TestTracking\n") + kData;
+const std::string kConfig = std::string("iterator: TestTracking\ndevice: cpu\n") + kData;
 
 TEST_CASE("whatever an iterator tracks comes back, a tensor that it makes later as well") {
   Session first(test_config(kConfig), true, false, false);
@@ -103,7 +103,7 @@ TEST_CASE("a checkpoint that does not fit what is tracked is refused with its pa
 TEST_CASE("a network is taken by its name and type") {
   const Session session(
       test_config(
-          std::string("iterator: TestTracking\n"
+          std::string("iterator: TestTracking\ndevice: cpu\n"
                       "networks: {a: {class: MLP, inputs: 9}, b: {class: MLP, inputs: 4}}\n") +
           kData),
       true, false, false);
@@ -127,7 +127,7 @@ TEST_CASE("a network is taken by its name and type") {
 
 TEST_CASE("a loss leaves nothing in networks that the update does not train") {
   const std::string config = std::string(
-                                 "iterator: TestTracking\noptimizer: SGD\n"
+                                 "iterator: TestTracking\ndevice: cpu\noptimizer: SGD\n"
                                  "networks: {a: {class: MLP, inputs: 9, classes: 9}, "
                                  "b: {class: MLP, inputs: 9}}\n") +
                              kData;
@@ -152,11 +152,13 @@ TEST_CASE("a loss leaves nothing in networks that the update does not train") {
 
 TEST_CASE("a config gives one model or several networks, not both") {
   CHECK(message_of([] {
-          Session(test_config(std::string("iterator: TestTracking\nmodel: {class: MLP, inputs: 9}\n"
-                                          "networks: {a: {class: MLP, inputs: 9}}\n") +
-                              kData),
+          Session(test_config(
+                      std::string(
+                          "iterator: TestTracking\ndevice: cpu\nmodel: {class: MLP, inputs: 9}\n"
+                          "networks: {a: {class: MLP, inputs: 9}}\n") +
+                      kData),
                   true, false, false);
-        }) == "test.yaml:3: networks: give either model or networks, found both");
+        }) == "test.yaml:4: networks: give either model or networks, found both");
 }
 
 TEST_CASE("what a run tracks must have a name of its own") {
@@ -169,10 +171,11 @@ TEST_CASE("what a run tracks must have a name of its own") {
 }
 
 TEST_CASE("names under which the runtime tracks") {
-  const std::string config = std::string(
-                                 "iterator: TestTracking\nmodel: {class: MLP, inputs: 9}\n"
-                                 "a: {optimizer: SGD}\n") +
-                             kData;
+  const std::string config =
+      std::string(
+          "iterator: TestTracking\ndevice: cpu\nmodel: {class: MLP, inputs: 9}\n"
+          "a: {optimizer: SGD}\n") +
+      kData;
   Session session(test_config(config), true, false, true);
   const Context& context = session.context();
   context.update("a/optimizer");
@@ -198,10 +201,11 @@ TEST_CASE("names under which the runtime tracks") {
 }
 
 TEST_CASE("an update of nothing") {
-  const Session session(test_config(std::string("iterator: TestTracking\noptimizer: SGD\n"
-                                                "model: {class: MLP, inputs: 9}\n") +
-                                    kData),
-                        true, false, true);
+  const Session session(
+      test_config(std::string("iterator: TestTracking\ndevice: cpu\noptimizer: SGD\n"
+                              "model: {class: MLP, inputs: 9}\n") +
+                  kData),
+      true, false, true);
   const Context& context = session.context();
   for (auto& parameter : context.network<Network>()->parameters()) {
     parameter.requires_grad_(false);

@@ -34,6 +34,7 @@ STEPOP_REGISTER_ITERATOR(TestReturned, {"For tests.", {}});
 
 constexpr const char* kReturned = R"(
 iterator: TestReturned
+device: cpu
 datasets:
   train: {class: Synthetic, size: 40, shape: [1, 2, 2]}
   validation: {class: Synthetic, size: 40, shape: [1, 2, 2]}

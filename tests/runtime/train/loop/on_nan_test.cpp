@@ -24,6 +24,7 @@ namespace on_nan_test {
 std::string diverging(const std::string& more) {
   return R"(
 iterator: Classifier
+device: cpu
 model: {class: MLP, inputs: 9, hidden: [5], classes: 3}
 datasets: {train: {class: Synthetic, size: 20, shape: [1, 3, 3], classes: 3}}
 optimizer: {class: SGD, lr: 1e38}
@@ -124,6 +125,7 @@ TEST_CASE(
     CAPTURE(bad_step);
     const std::string config = R"(
 iterator: TestLateNan
+device: cpu
 model: {class: MLP, inputs: 9, hidden: [], classes: 3}
 datasets: {train: {class: Synthetic, size: 20, shape: [1, 3, 3], classes: 3}}
 optimizer: {class: SGD, lr: 0.1}
@@ -228,6 +230,7 @@ TEST_CASE("what is kept of a NaN begins its step with the same random numbers an
   // Dropout, running statistics, and a NaN in the third step.
   const std::string config = R"(
 iterator: TestStateTrainer
+device: cpu
 networks: {encoder: {class: TestStateEncoder}, head: {class: TestStateHead}}
 datasets: {train: {class: Synthetic, size: 31, shape: [1, 3, 3], classes: 3}}
 encoder_optimizer: {class: SGD, momentum: 0.9}
@@ -314,7 +317,7 @@ TEST_CASE("ignore lets NaN pass") {
 
 TEST_CASE("another word for on_nan is refused with its place") {
   CHECK(message_of([] { TestRun(diverging("num_steps: 5\non_nan: continue")); }) ==
-        "test.yaml:10: on_nan: expected stop, skip or ignore, found \"continue\"");
+        "test.yaml:11: on_nan: expected stop, skip or ignore, found \"continue\"");
 }
 
 }  // namespace on_nan_test

@@ -40,7 +40,8 @@ std::set<std::string> histograms(const TestRun& run) {
 }
 
 TEST_CASE("each log has the learning rate, the norm of the gradients, the speed and the memory") {
-  TestRun run(clipped("log_ops: [{op: train/log_op, when: {every: 3, at_end: true}}]"));
+  TestRun run(
+      clipped("device: cpu\nlog_ops: [{op: train/log_op, when: {every: 3, at_end: true}}]"));
   run.train();
   const auto logs = logs_of(run);
   REQUIRE(logs.size() == 3);

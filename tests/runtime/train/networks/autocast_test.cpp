@@ -69,6 +69,7 @@ std::string config_of(const std::string& precision) {
 std::string of_types(const std::string& precision) {
   return R"(
 iterator: TestTypes
+device: cpu
 model: {class: MLP, inputs: 9, hidden: [6], classes: 3}
 datasets:
   train: {class: Synthetic, size: 16, shape: [1, 3, 3], classes: 3}

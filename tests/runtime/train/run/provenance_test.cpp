@@ -44,7 +44,7 @@ TEST_CASE("a checkpoint from before it was kept, or one that says what nobody kn
 }
 
 TEST_CASE("a checkpoint says what it was made by") {
-  TestRun run(trainer_config("num_steps: 1"));
+  TestRun run(trainer_config("num_steps: 1\ndevice: cpu"));
   run.train();
   const std::string kept = load_checkpoint(run.checkpoint_path(1)).made_by;
   CHECK(kept == build_info(c10::kCPU));

@@ -51,6 +51,7 @@ STEPOP_REGISTER_DATASET(TestNanImages, {"For tests.", {{"size", "", "number of e
 std::string config(const std::string& more) {
   return R"(
 iterator: Classifier
+device: cpu
 model: {class: MLP, inputs: 2, hidden: [], classes: 2}
 datasets: {train: {class: TestNanImages, size: 8}}
 optimizer: {class: SGD, lr: 0.1}
@@ -65,7 +66,7 @@ TEST_CASE("a NaN in the data ends a training by its name, before any advice on l
     TestRun run(config(std::string("batch_size: 2\n") + accumulate));
     const std::string message = message_of([&] { run.train(); });
     CHECK(message.starts_with(
-        "test.yaml:4: datasets/train: image of example 5 has NaN\noptimizer: nan in the loss in "
+        "test.yaml:5: datasets/train: image of example 5 has NaN\noptimizer: nan in the loss in "
         "step "));
   }
 }
@@ -73,7 +74,7 @@ TEST_CASE("a NaN in the data ends a training by its name, before any advice on l
 TEST_CASE("a NaN in the first batch of a split is a warning before the run has a folder") {
   TestRun run(config("batch_size: 8"));
   run.session.check();
-  CHECK(run.session.warnings() == "test.yaml:4: datasets/train: image of example 5 has NaN");
+  CHECK(run.session.warnings() == "test.yaml:5: datasets/train: image of example 5 has NaN");
 }
 
 }  // namespace non_finite_data_test

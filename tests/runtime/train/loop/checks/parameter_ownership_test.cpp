@@ -135,7 +135,8 @@ class TestUnregistered : public Network {
 STEPOP_REGISTER_MODEL(TestUnregistered, {"For tests.", {{"registers", "", "which layers"}}});
 
 std::string config(const std::string& fault, int64_t steps = 2) {
-  return "iterator: TestForgetful\nfault: " + fault + "\nnum_steps: " + std::to_string(steps) + R"(
+  return "iterator: TestForgetful\ndevice: cpu\nfault: " + fault +
+         "\nnum_steps: " + std::to_string(steps) + R"(
 networks:
   encoder: {class: MLP, inputs: 9, hidden: [], classes: 3}
   head: {class: MLP, inputs: 3, hidden: [4], classes: 3}
@@ -282,7 +283,7 @@ const std::string kStrangers =
 
 TEST_CASE("a layer that was not registered ends the run in its second step") {
   const std::string rest =
-      "iterator: Classifier\n"
+      "iterator: Classifier\ndevice: cpu\n"
       "datasets: {train: {class: Synthetic, size: 12, shape: [1, 3, 3], classes: 3}}\n"
       "batch_size: 4\nnum_steps: 3\noptimizer: SGD\n";
   CHECK(trained(rest + "model: {class: TestUnregistered, registers: one}") ==
@@ -324,7 +325,7 @@ TEST_CASE("a layer that was never made") {
 TEST_CASE("a network that cannot be made says where it stands in the config") {
   const auto made = [](const std::string& registers) {
     return message_of([&] {
-      Session(test_config("iterator: Classifier\n"
+      Session(test_config("iterator: Classifier\ndevice: cpu\n"
                           "datasets: {train: {class: Synthetic, shape: [1, 3, 3]}}\nbatch_size: 4\n"
                           "num_steps: 1\noptimizer: SGD\nmodel:\n  class: TestUnregistered\n"
                           "  registers: " +
@@ -334,12 +335,12 @@ TEST_CASE("a network that cannot be made says where it stands in the config") {
   };
   CHECK(
       made("meta") ==
-      "test.yaml:6: model: TestUnregistered: on the device meta, which holds no values: late. The "
+      "test.yaml:7: model: TestUnregistered: on the device meta, which holds no values: late. The "
       "constructor has to make each layer with values; the runtime moves the network to cpu");
   CHECK(made("moved").starts_with(
-      "test.yaml:6: model: TestUnregistered: Attempted to call `variable.set_data(tensor)`"));
+      "test.yaml:7: model: TestUnregistered: Attempted to call `variable.set_data(tensor)`"));
   const std::string thrown = made("throws");  // LibTorch 2.15 begins its text with `mm: `
-  CHECK(thrown.starts_with("test.yaml:6: model: TestUnregistered: m"));
+  CHECK(thrown.starts_with("test.yaml:7: model: TestUnregistered: m"));
   CHECK(thrown.ends_with("mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"));
 }
 

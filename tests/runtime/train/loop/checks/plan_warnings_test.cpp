@@ -238,7 +238,7 @@ TEST_CASE("a mode against what the name of its metric says is reported") {
 }
 
 TEST_CASE("processes that never have an example are reported") {
-  const std::string config = trainer_config("num_steps: 8");
+  const std::string config = trainer_config("num_steps: 8\ndevice: cpu");
   const auto texts = together(3, [&](World& world) {
     std::string few = config;
     few.replace(few.find("batch_size: 8"), 13, "batch_size: 1");

@@ -88,6 +88,7 @@ STEPOP_REGISTER_DATASET(TestTorn, {"For tests.", {{"size", "", "number of exampl
 
 constexpr const char* kConfig = R"(
 iterator: TestFaulty
+device: cpu
 datasets:
   train: {class: Synthetic, size: 12}
   validation: {class: Synthetic, size: 12}
@@ -98,6 +99,7 @@ num_steps: 1
 /// The same without a validation split, in a training of one epoch.
 constexpr const char* kEpoch = R"(
 iterator: TestFaulty
+device: cpu
 datasets: {train: {class: Synthetic, size: 12}}
 batch_size: 5
 num_steps: 3
@@ -123,7 +125,7 @@ TEST_CASE("a sound iterator passes, and nothing of the check is kept") {
 
 TEST_CASE("an op that is due and was not returned") {
   CHECK(refused("fault: no log_op\nlog_ops: [validation/log_op]") ==
-        "test.yaml:9: log_ops/0: validation/log_op is due, but step_op of the iterator TestFaulty "
+        "test.yaml:10: log_ops/0: validation/log_op is due, but step_op of the iterator TestFaulty "
         "did not return it for "
         "the split validation; it returned: train_op, eval_op\n"
         "  return it from step_op, or leave it out of log_ops: what train ops return is logged "
@@ -141,22 +143,22 @@ TEST_CASE("an op that is due and was not returned") {
         "train/train_op/critic]");
   // Where the config names the op, it is the config's mistake.
   CHECK(refused("train_ops: [train/train_opp]") ==
-        "test.yaml:8: train_ops/0: train/train_opp is due, but step_op of the iterator TestFaulty "
+        "test.yaml:9: train_ops/0: train/train_opp is due, but step_op of the iterator TestFaulty "
         "did not return it for the split train; it returned: train_op, log_op, eval_op; did you "
         "mean \"train/train_op\"?");
   CHECK(refused("stages: [{train_ops: [train/train_op], for: 1}, {train_ops: [{op: train/trian_op, "
                 "when: 1}]}]") ==
-        "test.yaml:8: stages/1/train_ops/0/op: train/trian_op is due, but step_op of the iterator "
+        "test.yaml:9: stages/1/train_ops/0/op: train/trian_op is due, but step_op of the iterator "
         "TestFaulty did not return it for the split train; it returned: train_op, log_op, eval_op; "
         "did you mean \"train/train_op\"?");
   CHECK(refused("log_ops: [validation/train_op]") ==
-        "test.yaml:8: log_ops/0: validation/train_op is due, but step_op of the iterator "
+        "test.yaml:9: log_ops/0: validation/train_op is due, but step_op of the iterator "
         "TestFaulty did not return it for the split validation; it returned: train_op, log_op, "
         "eval_op\n"
         "  return it from step_op, or leave it out of log_ops: what train ops return is logged "
         "without a log op");
   CHECK(refused("evaluations: {test: {eval_op: validation/eval_ops}}") ==
-        "test.yaml:8: evaluations/test/eval_op: validation/eval_ops is due, but step_op of the "
+        "test.yaml:9: evaluations/test/eval_op: validation/eval_ops is due, but step_op of the "
         "iterator TestFaulty did not return it for the split validation; it returned: train_op, "
         "log_op, eval_op; did you mean \"validation/eval_op\"?");
   // What is never due need not be there.
@@ -285,17 +287,19 @@ TEST_CASE("a batch size that is fixed in the code is found by the smaller last b
 TEST_CASE("a dataset that is empty, or whose first batch cannot be loaded") {
   const auto with = [](const std::string& train, const std::string& validation) {
     return message_of([&] {
-      Session session(test_config("iterator: TestFaulty\nbatch_size: 5\nnum_steps: 1\ndatasets:\n" +
-                                  ("  train: " + train) + "\n  validation: " + validation + "\n"),
-                      true, false, false);
+      Session session(
+          test_config(
+              "iterator: TestFaulty\ndevice: cpu\nbatch_size: 5\nnum_steps: 1\ndatasets:\n" +
+              ("  train: " + train) + "\n  validation: " + validation + "\n"),
+          true, false, false);
       session.check();
     });
   };
   const std::string sound = "{class: Synthetic, size: 12}";
   CHECK(with("{class: TestTorn, size: 0}", sound) ==
-        "test.yaml:5: datasets/train: the dataset is empty: it has no example");
+        "test.yaml:6: datasets/train: the dataset is empty: it has no example");
   CHECK(with(sound, "{class: TestTorn, size: 0}") ==
-        "test.yaml:6: datasets/validation: the dataset is empty: it has no example");
+        "test.yaml:7: datasets/validation: the dataset is empty: it has no example");
   CHECK(with(sound, "{class: TestTorn, size: 3}") ==
         "datasets/validation: example 0: a.png: cut short");
 }
@@ -306,15 +310,15 @@ TEST_CASE("what callbacks of classes are given is held against the number of cla
   };
   CHECK(callback("{class: top_k, k: [1, 3]}") == "no error");
   CHECK(callback("{class: top_k, k: 4}") ==
-        "test.yaml:8: eval_hook/eval_callbacks/a/k: expected 1 to 3, the number of classes, found "
+        "test.yaml:9: eval_hook/eval_callbacks/a/k: expected 1 to 3, the number of classes, found "
         "4");
   CHECK(callback("{class: confusion_matrix, class_names: [a, b]}") ==
-        "test.yaml:8: eval_hook/eval_callbacks/a/class_names: expected 3 names, found 2");
+        "test.yaml:9: eval_hook/eval_callbacks/a/class_names: expected 3 names, found 2");
   CHECK(callback("{class: classification_report, class_names: [a, b]}").ends_with("found 2"));
   CHECK(callback("{class: confusion_matrix, class_names: [a, b, c]}") == "no error");
   CHECK(
       refused("eval_hook: {eval_callbacks: [3]}")
-          .starts_with("test.yaml:8: eval_hook/eval_callbacks: expected callbacks, [accuracy], or "
+          .starts_with("test.yaml:9: eval_hook/eval_callbacks: expected callbacks, [accuracy], or "
                        "a map of names and callbacks, such as {accuracy: accuracy}, found [3]"));
 }
 

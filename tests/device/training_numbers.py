@@ -1,28 +1,19 @@
 """Trains configs on the CPU and on a GPU and compares what they log; and the bits of a GPU's resume.
 
-    numbers.py STEPOP DEVICE FOLDER
+    training_numbers.py STEPOP DEVICE FOLDER
 
-Prints a line of JSON for each comparison. The weights of a start, the order of examples and what augments them are the same
+The weights of a start, the order of examples and what augments them are the same
 on every device; what a network draws itself (dropout, noise) is not, so such configs are only trained.
 """
 
-import concurrent.futures
-import json
 import math
 import os
-import pathlib
 import shutil
-import subprocess
 import sys
-import time
 
-STEPOP, DEVICE, FOLDER = sys.argv[1:]
-CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
+from trainings import DEVICE, DIGITS, FOLDER, PIX2PIX, VUNET, finish, losses, run, same_bits, start
+
 DETERMINISTIC = ["--deterministic", "true"]
-
-DIGITS = ["digits.yaml"]
-VUNET = ["vunet/base.yaml", "vunet/small.yaml"]
-PIX2PIX = ["pix2pix/base.yaml", "pix2pix/small.yaml"]
 # Name, configs, words, steps, the largest relative difference of the losses of the first steps; none where the network draws.
 CASES = [
     ("digits", DIGITS, [], 60, 0.02),
@@ -45,34 +36,26 @@ CASES = [
     ("flow", ["trainer/flow_digits.yaml"], ["--sampling/digits/when", "{every: 10}"], 20, None),
     ("adversarial_vae", ["trainer/adversarial_vae.yaml"], [], 20, None),
     ("toy_srgan", ["extensible/toy_srgan.yaml"], [], 20, None),
+    ("digits_extras", [*DIGITS, "digits_extras.yaml"], [], 20, None),
+    ("digits_augmented", ["digits_augmented.yaml"], [], 20, None),
+    ("digits_load", DIGITS, ["--hooks/load", "{class: MachineLoad, when: {every: 5}}"], 20, None),
+    ("diffusion", ["extensible/diffusion.yaml"], [], 20, None),
+    ("sr", ["extensible/sr.yaml"], [], 20, None),
+    ("pix2pix_extended", [*PIX2PIX, "pix2pix/extended.yaml"], [], 20, None),
+]
+GRAPHS = [
+    ("digits", DIGITS, []),
+    ("digits_ema", DIGITS, ["--ema/decay", "0.9"]),
+    ("digits_skip", DIGITS, ["--on_nan", "skip", "--optimizer/clip_norm", "1"]),
+    ("digits_bfloat16", DIGITS, ["--precision", "bfloat16"]),
+    ("digits_float16", DIGITS, ["--precision", "float16"]),
+    ("digits_muon", DIGITS, ["--optimizer", "{class: Muon, lr: 1e-3}"]),
+    ("digits_swa", DIGITS, ["--swa", "{from: 10s, every: 2s}"]),
+    ("digits_profile", DIGITS, ["--profile"]),
+    ("digits_augmented", ["digits_augmented.yaml"], []),
+    ("flow", ["trainer/flow_digits.yaml"], []),
 ]
 OPTIMIZERS = ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "Lion", "LAMB", "LARS", "Muon", "Adafactor", "ScheduleFreeAdamW"]
-
-
-def run(words, timeout=140):
-    start = time.time()
-    done = subprocess.run([STEPOP, *words, "--num_threads", "2"], cwd=FOLDER, capture_output=True, text=True, timeout=timeout)
-    return done.returncode, done.stdout + done.stderr, time.time() - start
-
-
-def start(name, configs, words, steps, device):
-    base = [str(CONFIGS / config) for config in configs]
-    status, text, seconds = run(["-n", f"{name}_{device}", "-b", *base, "-t", "--device", device, "--num_steps", str(steps),
-                                 "--log_freq", "{every: 5}", *words])
-    folders = sorted(pathlib.Path(FOLDER, "logs").glob(f"*_{name}_{device}"))
-    return status, text, seconds, folders[-1] if folders else None
-
-
-def losses(folder):
-    """The numbers of train/log_op (or train/train_op) by step."""
-    lines = {}
-    for line in (folder / "train/metrics.jsonl").read_text().splitlines():
-        entry = json.loads(line)
-        numbers = {key: value for key, value in entry.items() if key.startswith("train/") and "accuracy" not in key
-                   and isinstance(value, (int, float))}
-        if numbers:
-            lines.setdefault(entry["step"], {}).update(numbers)
-    return lines
 
 
 def compare(case):
@@ -100,16 +83,6 @@ def compare(case):
     return told
 
 
-def tensors(path):
-    """The tensors of a checkpoint as bytes, by name."""
-    data = path.read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + size])
-    header.pop("__metadata__", None)
-    return {name: data[8 + size + entry["data_offsets"][0]:8 + size + entry["data_offsets"][1]]
-            for name, entry in header.items()}
-
-
 def resume(name, configs, words):
     """20 steps in one go, and again from the checkpoint of step 10, with the same bits at the end."""
     told = {"case": f"resume_{name}"}
@@ -130,14 +103,6 @@ def resume(name, configs, words):
     return told | same_bits(whole, again)
 
 
-def same_bits(one, other):
-    """What is to be told of two runs that must end with the same bits."""
-    ours, theirs = (tensors(folder / "train/checkpoints/model-20.safetensors") for folder in (one, other))
-    different = sorted(key for key in ours if ours[key] != theirs.get(key))
-    told = {"tensors": len(ours), "different": len(different)}
-    return told | ({"failed": ", ".join(different[:5])} if different else {})
-
-
 def graph(name, configs, words):
     """20 steps with cuda_graph have the bits of those without."""
     told = {"case": f"graph_{name}"}
@@ -150,18 +115,18 @@ def graph(name, configs, words):
     return told | {"seconds": round(seconds, 1)} | same_bits(*folders)
 
 
-def not_finite():
+def not_finite(name, words):
     """A loss that is not finite ends the training, and nothing bad is saved."""
-    status, text, _, folder = start("nan", DIGITS, ["--optimizer", "{class: SGD, lr: 1e30}"], 40, DEVICE)
-    told = {"case": "nan", "status": status, "said": text.strip().splitlines()[-1]}
+    status, text, _, folder = start(name, DIGITS, ["--optimizer", "{class: SGD, lr: 1e30}", *words], 40, DEVICE)
+    told = {"case": name, "status": status, "said": text.strip().splitlines()[-1]}
     return told if status not in (0, -6, -11) and "the update was not made" in text else told | {"failed": text[-1500:]}
 
 
 def wrong_class():
-    """A class that the network has no output for is an error and no crash."""
+    """A class that the network has no output for is found before the run, as on the CPU."""
     status, text, _, _ = start("wrong_class", DIGITS, ["--model/classes", "5"], 10, DEVICE)
     told = {"case": "wrong_class", "status": status, "said": text.strip().splitlines()[-6:]}
-    return told if status == 1 or status == 2 else told | {"failed": text[-1500:]}
+    return told if "the network has 5 outputs, classes 0 to 4" in text else told | {"failed": text[-1500:]}
 
 
 def out_of_memory():
@@ -173,36 +138,21 @@ def out_of_memory():
     return told if status == 1 and "memory" in text else told | {"failed": text[-1500:]}
 
 
-def run_beside(number, jobs):
-    """Runs so many at a time, prints each result the moment that it is there; how many failed."""
-    failed = 0
-    with concurrent.futures.ThreadPoolExecutor(number) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(job) for job in jobs]):
-            try:
-                told = done.result()
-            except Exception as error:  # the others go on
-                told = {"failed": repr(error)[-1500:]}
-            failed += "failed" in told
-            print(json.dumps(told), flush=True)
-    return failed
-
-
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     jobs = [lambda case=case: compare(case) for case in CASES]
     jobs += [lambda name=name: compare((f"digits_{name}", DIGITS, ["--optimizer", f"{{class: {name}, lr: 1e-3}}"], 15, 0.02))
              for name in OPTIMIZERS]
     jobs += [lambda: resume("digits", DIGITS, []), lambda: resume("vunet", VUNET, []), lambda: resume("pix2pix", PIX2PIX, []),
-             lambda: resume("flow", ["trainer/flow_digits.yaml"], ["--checkpoints/keep_last", "0"]), lambda: resume("srgan", ["extensible/toy_srgan.yaml"], []), not_finite, wrong_class]
+             lambda: resume("flow", ["trainer/flow_digits.yaml"], ["--checkpoints/keep_last", "0"]),
+             lambda: resume("srgan", ["extensible/toy_srgan.yaml"], []), lambda: not_finite("nan", []), wrong_class]
+    alone = []
     if DEVICE != "cpu":  # which has no graphs, and as much memory as the machine
-        jobs += [lambda: graph("digits", DIGITS, []), lambda: graph("digits_ema", DIGITS, ["--ema/decay", "0.9"]),
-                 lambda: graph("flow", ["trainer/flow_digits.yaml"], [])]
-    failed = run_beside(8, jobs)
-    if DEVICE != "cpu":  # alone, as it takes all memory
-        jobs.append(out_of_memory)
-        failed += run_beside(1, jobs[-1:])
-    print(json.dumps({"comparisons": len(jobs), "failed": failed}))
-    sys.exit(failed > 0)
+        jobs += [lambda case=case: graph(*case) for case in GRAPHS]
+        jobs += [lambda: resume("graph", DIGITS, ["--cuda_graph", "true"]),
+                 lambda: not_finite("nan_graph", ["--cuda_graph", "true"])]
+        alone = [out_of_memory]  # takes all of it
+    finish(jobs, alone)
 
 
 if __name__ == "__main__":
