@@ -183,6 +183,19 @@ TEST_CASE("--check and a profile run on the device, and an evaluation has the CP
   CHECK(evaluated(kName) == evaluated("cpu"));
 }
 
+TEST_CASE("--check of an iterator that keeps what is not tracked ends with status 3 here too") {
+  const ScratchFolder folder;
+  folder.write("a.yaml",
+               "iterator: QuietIterator\nmodel: {class: MLP, inputs: 4}\noptimizer: SGD\n"
+               "datasets: {train: {class: Synthetic, size: 64, shape: [1, 2, 2]}}\n"
+               "batch_size: 8\nnum_steps: 8\ndevice: hpu\n");
+  const std::string check =
+      "LD_PRELOAD=" STEPOP_BINARY_DIR "/tests/libstepop_accelerator.so '" STEPOP_BINARY_DIR
+      "/stepop_slow' -b a.yaml -t --check --forgets ";
+  CHECK(run_in(folder, check + "false").exit_code == 0);
+  CHECK(run_in(folder, check + "true").exit_code == 3);
+}
+
 TEST_CASE("a batch that does not fit into the memory of the device is trained in parts") {
   const ScratchFolder folder;
   const std::string train = std::string("stepop -n a -b '") + kConfig +

@@ -35,7 +35,6 @@ if [ ! -e .venv/bin/python3 ]; then
 fi
 device=${STEPOP_BENCH_DEVICE:-cuda}
 export STEPOP_BENCH_DEVICE="$device"
-export CUBLAS_WORKSPACE_CONFIG=:4096:8
 
 # part NAME SECONDS COMMAND...
 part() {

@@ -198,7 +198,7 @@ TEST_CASE("an exported network trains as the same in C++ to the bit, dropout inc
   TestRun whole(exported);
   State first;
   for (const auto& [name, tensor] : whole.session.context().tracker.save()) {
-    first.emplace(name, tensor.clone());
+    first.emplace(name, tensor.cpu().clone());
   }
   // With its weights and its state of the random numbers.
   const Checkpoint start{first, whole.session.position(), whole.session.config_yaml()};

@@ -1,5 +1,6 @@
 #include "iterators/diffusion/rectified_flow.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/max.h>
 #include <ATen/ops/min.h>
 #include <ATen/ops/randn.h>
@@ -95,10 +96,11 @@ class RectifiedFlow : public LossModel {
   }
 
  private:
-  /// The number `classes` means no class, and would be trained as such. Tensors of a GPU are
-  /// checked before a run alone.
+  /// The number `classes` means no class, and would be trained as such. In a training step a GPU is
+  /// not asked.
   void check_classes(const at::Tensor& classes) const {
-    if (!(classes.is_cpu() || ValueChecks::are_on()) || classes.numel() == 0) return;
+    const bool reads = classes.is_cpu() || !at::GradMode::is_enabled() || ValueChecks::are_on();
+    if (!reads || classes.numel() == 0) return;
     const int64_t most = classes.max().item<int64_t>();
     if (most < classes_ && classes.min().item<int64_t>() >= 0) return;
     throw Error(

@@ -124,11 +124,10 @@ int check_start(const Arguments& arguments, const OpenedStart& opened, const Bui
   if (opened.checkpoint) console.info("weights   " + opened.checkpoint->path);
   if (!built.weights.empty()) console.info("init_from " + built.weights);
   try_everything(*built.session, memory, console, arguments.graph);
-  const std::string difference = arguments.train ? check_repeats(*built.session) : "";
-  if (difference.empty()) return 0;
-  console.warn(difference);
-  // Operations of a GPU may differ by themselves.
-  return built.session->context().device.is_cpu() ? kDoesNotRepeat : 0;
+  const Repeats repeats = arguments.train ? check_repeats(*built.session) : Repeats();
+  if (repeats.warning.empty()) return 0;
+  console.warn(repeats.warning);
+  return repeats.is_from_iterator ? kDoesNotRepeat : 0;
 }
 
 }  // namespace stepop

@@ -1,14 +1,17 @@
 #include "runtime/tools/trial/repeat_check.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
 
 #include <string>
 #include <vector>
 
+#include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
 #include "runtime/data/batch_source.h"
 #include "runtime/train/iterator/splits.h"
+#include "runtime/train/run/device.h"
 #include "runtime/train/step/call_op.h"
 #include "runtime/train/when/settings.h"
 
@@ -83,26 +86,28 @@ void train(Session& session) {
   }
 }
 
-State train_from(Session& session, const State& start) {
-  const Position before = session.position();
+/// The names of what differs after the same steps from the same state, which is there again then.
+std::vector<std::string> differences_of_repeats(Session& session, const State& start) {
+  const Tracker& tracker = session.context().tracker;
+  const Position position = session.position();
   const StepClock clock = session.clock();
-  session.context().tracker.load(start);
-  train(session);
-  session.position() = before;
-  session.clock() = clock;
-  return copy_of(session.context().tracker.save());
-}
-
-}  // namespace
-
-std::string check_repeats(Session& session) {
-  const Context& context = session.context();
-  check_data(context);
-  context.networks.start_averages();
-  const State start = copy_of(context.tracker.save());
-  const State first = train_from(session, start);
-  const State second = train_from(session, start);
-  context.tracker.load(start);
+  const auto go_back = [&] {
+    session.position() = position;
+    session.clock() = clock;
+    tracker.load(start);
+  };
+  State ends[2];
+  for (State& end : ends) {
+    try {
+      train(session);
+    } catch (...) {
+      go_back();
+      throw;
+    }
+    end = copy_of(tracker.save());
+    go_back();
+  }
+  const auto& [first, second] = ends;
   std::vector<std::string> different;
   for (const auto& [name, tensor] : first) {
     const auto other = second.find(name);
@@ -111,13 +116,60 @@ std::string check_repeats(Session& session) {
   for (const auto& [name, tensor] : second) {
     if (!first.contains(name)) different.push_back(name);
   }
+  return different;
+}
+
+/// LibTorch's deterministic algorithms alone: an operation without one is an error.
+class Deterministic {
+ public:
+  Deterministic() {
+    make_cublas_deterministic();
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+    at::globalContext().setDeterministicCuDNN(true);
+  }
+  ~Deterministic() {
+    at::globalContext().setDeterministicAlgorithms(algorithms_, warns_);
+    at::globalContext().setDeterministicCuDNN(cudnn_);
+  }
+  Deterministic(const Deterministic&) = delete;
+  Deterministic& operator=(const Deterministic&) = delete;
+
+ private:
+  const bool algorithms_ = at::globalContext().deterministicAlgorithms();
+  const bool warns_ = at::globalContext().deterministicAlgorithmsWarnOnly();
+  const bool cudnn_ = at::globalContext().deterministicCuDNN();
+};
+
+}  // namespace
+
+Repeats check_repeats(Session& session) {
+  const Context& context = session.context();
+  check_data(context);
+  context.networks.start_averages();
+  const State start = copy_of(context.tracker.save());
+  const std::vector<std::string> different = differences_of_repeats(session, start);
   if (different.empty()) return {};
-  return fmt::format(
-      "two training steps, repeated from the same state, gave different results in {}: the "
-      "iterator keeps something that is not tracked (a counter, an optimizer, a random generator), "
-      "or an operation is not deterministic{}. A run that resumes will differ from one that was "
-      "never stopped",
-      list_text(different), context.device.is_cpu() ? "" : " (deterministic: true)");
+  const std::string what =
+      fmt::format("two training steps, repeated from the same state, gave different results in {}",
+                  list_text(different));
+  const std::string why =
+      ": the iterator keeps something that is not tracked (a counter, an optimizer, a random "
+      "generator)";
+  const std::string so = ". A run that resumes will differ from one that was never stopped";
+  try {
+    const Deterministic deterministic;
+    if (!differences_of_repeats(session, start).empty()) return {what + why + so, true};
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    const size_t end = text.find(" does not have a deterministic implementation");
+    if (end == std::string::npos) throw;
+    return {fmt::format("{}{}, or {}, which is not deterministic, does it{}", what, why,
+                        text.substr(0, end), so)};
+  }
+  return {what +
+          ", and the same with deterministic: true: an operation of LibTorch adds in another order "
+          "each time. Without the key, a run that resumes equals one that was never stopped to "
+          "rounding"};
 }
 
 }  // namespace stepop

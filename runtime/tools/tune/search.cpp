@@ -198,7 +198,12 @@ class Search {
       result.confirmed = speed;
     }
     for (const Runner& runner : finalists_) {
-      if (winner == nullptr) result.not_confirmed.push_back(runner.row.candidate.name());
+      if (winner != nullptr) break;
+      const bool were_enough = ratio_of(runner.ratios, kConfirmError).low > 0;
+      const bool is_refuted =
+          were_enough || runner.speed().is_slower() || !runner.row.failure.empty();
+      (is_refuted ? result.not_confirmed : result.not_measured_again)
+          .push_back(runner.row.candidate.name());
     }
     for (const Runner& runner : singles_) {
       if (!runner.was_tried()) result.not_tried.push_back(runner.row.candidate.name());

@@ -63,7 +63,8 @@ struct TuneResult {
   Candidate winner = {};
   Ratio confirmed = {};  ///< The winner's speed in the confirmation, with an error of 0.002.
   std::vector<std::string> not_confirmed = {};  ///< Faster at first, but not in the confirmation.
-  std::vector<std::string> not_tried = {};      ///< There was no time for these.
+  std::vector<std::string> not_measured_again = {};  ///< The same, where the time was over.
+  std::vector<std::string> not_tried = {};           ///< There was no time for these.
   TunedRow present = {};            ///< Its `speed` is its noise: of one portion against the next.
   std::vector<TunedRow> rows = {};  ///< The fastest first, failed ones last.
 };

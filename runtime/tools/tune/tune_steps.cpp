@@ -97,6 +97,10 @@ std::string conclusion(const TuneResult& result) {
   if (!result.not_confirmed.empty()) {
     text += fmt::format("not confirmed when measured again: {}\n", list_text(result.not_confirmed));
   }
+  if (!result.not_measured_again.empty()) {
+    text += fmt::format("the time was over before it was measured again: {}; --time gives more\n",
+                        list_text(result.not_measured_again));
+  }
   if (result.winner.settings.empty()) {
     return text + "nothing is faster than the present settings beyond the noise: they stay\n";
   }

@@ -303,8 +303,7 @@ constexpr OwnKey kKeys[] = {
      kForTraining | kSameBits},
     {"deterministic", "bool", "LibTorch's: false",
      "true: only algorithms that give the same bits each time, on a GPU as well; an operation "
-     "without one is an error. cuBLAS also needs `CUBLAS_WORKSPACE_CONFIG=:4096:8` in the "
-     "environment"},
+     "without one is an error"},
     {"distributed/backend", "'gloo' | 'nccl'", "gloo",
      "what carries tensors of GPUs between processes: `gloo` by way of the host's memory, `nccl` "
      "directly, while the backward pass runs. `nccl` needs a LibTorch with CUDA and a GPU for each "

@@ -100,7 +100,7 @@ model:
   steps: 2
 )" + more;
   };
-  const std::string few = message_of([&] { TestRun(config("  classes: 2\n")).train(); });
+  const std::string few = message_of([&] { TestRun(config("  classes: 2\n")).session.check(); });
   CHECK(few.find("RectifiedFlow: a batch has the classes ") != std::string::npos);
   CHECK(few.find(", and `classes` is 2: 0 to 1") != std::string::npos);
   const std::string sampled = message_of([&] {

@@ -1,5 +1,6 @@
 #include "runtime/tools/trial/repeat_check.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
@@ -52,6 +53,9 @@ class TestKeeper : public Iterator {
   double weight(const at::Tensor& loss) {
     if (keeps_ == "a count") return static_cast<double>(++calls_);
     if (keeps_ == "a generator") return std::uniform_real_distribution<>()(generator_);
+    if (keeps_ == "an order" && at::globalContext().deterministicAlgorithms()) return 1;
+    if (keeps_ == "an operation") at::globalContext().alertNotDeterministic("mine");
+    if (keeps_ == "an order" || keeps_ == "an operation") return static_cast<double>(++calls_);
     if (keeps_ == "a momentum") {
       momentum_ = momentum_.defined() ? momentum_ * 0.9 + loss.detach() : loss.detach();
       return momentum_.item<double>();
@@ -69,40 +73,60 @@ class TestKeeper : public Iterator {
 
 STEPOP_REGISTER_ITERATOR(TestKeeper, {"For tests.", {}});
 
-std::string checked(const std::string& more, bool train_first = false) {
+constexpr const char* kDiffer =
+    "two training steps, repeated from the same state, gave different results in "
+    "ema_model.first.bias, ";
+
+Repeats checked(const std::string& more, bool train_first = false) {
   std::string yaml = trainer_config(more);
   yaml.replace(yaml.find("TestTrainer"), 11, "TestKeeper");
-  TestRun run(yaml + "device: cpu\nnum_steps: 5\nema: {decay: 0.9}\n");
+  TestRun run(yaml + "num_steps: 5\nema: {decay: 0.9}\n");
   if (train_first) run.train();
   const Tracker& tracker = run.session.context().tracker;
   run.session.context().networks.start_averages();
   State before;
   for (const auto& [name, tensor] : tracker.save()) before.emplace(name, tensor.clone());
   const Position position = run.session.position();
-  const std::string text = check_repeats(run.session);
+  Repeats repeats = check_repeats(run.session);
   CHECK(differences(before, tracker.save()) == "");
   CHECK(run.session.position().global_step == position.global_step);
-  return text;
+  return repeats;
 }
 
 TEST_CASE("a training whose state is tracked repeats to the bit, and is left as it was") {
-  CHECK(checked("keeps: nothing") == "");
-  CHECK(checked("keeps: nothing", /*train_first=*/true) == "");
-  CHECK(checked("keeps: a count\ntracked: true") == "");
-  CHECK(checked("keeps: a momentum\ntracked: true") == "");
+  CHECK(checked("keeps: nothing").warning == "");
+  CHECK(checked("keeps: nothing", /*train_first=*/true).warning == "");
+  CHECK(checked("keeps: a count\ntracked: true").warning == "");
+  CHECK(checked("keeps: a momentum\ntracked: true").warning == "");
 }
 
 TEST_CASE("state that is used and not tracked shows when steps are repeated") {
   for (const char* keeps : {"a count", "a momentum", "a generator"}) {
-    const std::string text = checked(std::string("keeps: ") + keeps);
-    CHECK(text.starts_with(
-        "two training steps, repeated from the same state, gave different results in "
-        "ema_model.first.bias, "));
-    CHECK(text.ends_with(
+    const Repeats repeats = checked(std::string("keeps: ") + keeps);
+    CAPTURE(repeats.warning);
+    CHECK(repeats.is_from_iterator);
+    CHECK(repeats.warning.starts_with(kDiffer));
+    CHECK(repeats.warning.ends_with(
         ": the iterator keeps something that is not tracked (a counter, an optimizer, a random "
-        "generator), or an operation is not deterministic. A run that resumes will differ from one "
-        "that was never stopped"));
+        "generator). A run that resumes will differ from one that was never stopped"));
   }
+}
+
+TEST_CASE("an operation that differs by itself is told from state that is not tracked") {
+  const bool before = at::globalContext().deterministicAlgorithms();
+  const Repeats order = checked("keeps: an order");
+  CAPTURE(order.warning);
+  CHECK_FALSE(order.is_from_iterator);
+  CHECK(order.warning.starts_with(kDiffer));
+  CHECK(order.warning.find(", and the same with deterministic: true: an operation of LibTorch ") !=
+        std::string::npos);
+  const Repeats operation = checked("keeps: an operation");
+  CAPTURE(operation.warning);
+  CHECK_FALSE(operation.is_from_iterator);
+  CHECK(operation.warning.find(
+            ", or train/train_op: mine, which is not deterministic, does it. A run that") !=
+        std::string::npos);
+  CHECK(at::globalContext().deterministicAlgorithms() == before);
 }
 
 /// Keeps a count, or draws numbers of its own; or does as it should.

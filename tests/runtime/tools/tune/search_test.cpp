@@ -302,6 +302,18 @@ TEST_CASE("the result names what there was no time for") {
   CHECK(bench.now_ <= 12);
 }
 
+TEST_CASE("what was faster and had no time to be measured again is named as such") {
+  const auto time = [](const OrderedMap<Value>& settings) {
+    return has(settings, "num_threads", 1) ? 0.5e-3 : 1e-3;
+  };
+  MadeUpWorkbench bench(time, {.deviation = 0.01}, 3, 15);
+  bench.portion_seconds_ = 0.6;
+  const TuneResult result = search(bench);
+  CHECK(result.winner.settings.empty());
+  CHECK(result.not_confirmed.empty());
+  CHECK(result.not_measured_again == std::vector<std::string>{"num_threads 1"});
+}
+
 TEST_CASE("what was faster only once does not win") {
   // Processes with channels_last are fast until they are started again.
   MadeUpWorkbench bench({}, {}, 3);

@@ -34,7 +34,6 @@ STEPOP_REGISTER_ITERATOR(TestReturned, {"For tests.", {}});
 
 constexpr const char* kReturned = R"(
 iterator: TestReturned
-device: cpu
 datasets:
   train: {class: Synthetic, size: 40, shape: [1, 2, 2]}
   validation: {class: Synthetic, size: 40, shape: [1, 2, 2]}
@@ -128,7 +127,8 @@ class TestLogPasses : public Iterator {
 STEPOP_REGISTER_ITERATOR(TestLogPasses, {"For tests.", {{"how", "", "log_op, step_op, ..."}}});
 
 std::string passes(const std::string& how, const std::string& more) {
-  std::string text = trainer_config("num_steps: 6\neval_hook: null\nhow: " + how + "\n" + more);
+  std::string text =
+      trainer_config("num_steps: 6\ndevice: cpu\neval_hook: null\nhow: " + how + "\n" + more);
   return text.replace(text.find("TestTrainer"), 11, "TestLogPasses");
 }
 
