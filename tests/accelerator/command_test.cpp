@@ -215,6 +215,7 @@ TEST_CASE("a batch that does not fit into the memory of the device is trained in
   const auto failed = run_in(folder, kWithDevice + limit + train + "--logs failed");
   CHECK(failed.exit_code != 0);
   CHECK(failed.err.find("out of memory") != std::string::npos);
+  CHECK(failed.err.find("what would help: --on_out_of_memory split") != std::string::npos);
   const auto split =
       run_in(folder, kWithDevice + limit + train + "--logs split --on_out_of_memory split");
   CAPTURE(split.err);

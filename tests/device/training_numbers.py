@@ -135,7 +135,7 @@ def out_of_memory():
     channels = ["--model/nf_start", "64", "--model/nf_max", "128"]
     status, text, _, _ = start("memory", VUNET, ["--batch_size", "4000", "--test_batch_size", "4", *size, *channels], 10, DEVICE)
     told = {"case": "memory", "status": status, "said": text.strip().splitlines()[-6:]}
-    return told if status == 1 and "memory" in text else told | {"failed": text[-1500:]}
+    return told if status == 1 and "what would help: --on_out_of_memory split" in text else told | {"failed": text[-1500:]}
 
 
 def main():

@@ -47,6 +47,24 @@ class Tensors {
   std::vector<std::pair<double, std::string>> largest_;
 };
 
+/// Null for the CPU.
+c10::DeviceAllocator* allocator_of(const c10::Device& device) {
+  return device.is_cpu() ? nullptr
+                         : dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
+}
+
+/// How much of the memory in which tensors lie this process has, or on a GPU had before they went.
+std::string in_all(const c10::Device& device) {
+  if (auto* allocator = allocator_of(device)) {
+    const auto stats = allocator->getDeviceStats(device.index());
+    constexpr auto kWhole = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    return fmt::format("; tensors at most {} at once",
+                       size_text(static_cast<double>(stats.allocated_bytes[kWhole].peak)));
+  }
+  const double bytes = device.is_cpu() ? resident_bytes() : 0;
+  return bytes > 0 ? fmt::format("; this process {} in all", size_text(bytes)) : "";
+}
+
 /// The argument with which the training goes on by itself, unless it is given.
 std::string splitting(const Context& context) {
   const Value* given = context.config.root().peek("on_out_of_memory");
@@ -73,9 +91,7 @@ bool is_out_of_memory(const std::string& message) {
 }
 
 void give_back_memory(const c10::Device& device) {
-  if (device.is_cpu()) return;
-  auto* allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
-  if (allocator != nullptr) allocator->emptyCache();
+  if (auto* allocator = allocator_of(device)) allocator->emptyCache();
 }
 
 std::string out_of_memory_text(const std::string& message, const Context& context,
@@ -97,9 +113,7 @@ std::string out_of_memory_text(const std::string& message, const Context& contex
   std::string text = fmt::format(
       "\nno memory is left: networks have {}, gradients {}, the batch of {} {}", size_text(weights),
       size_text(gradients), counted(batch.indices().size(), "example"), size_text(examples));
-  if (const double bytes = resident_bytes(); bytes > 0) {
-    text += fmt::format("; this process {} in all", size_text(bytes));
-  }
+  text += in_all(context.device);
   text += ". Most of the rest is what the forward pass keeps for the backward pass";
   if (const std::string largest = tensors.largest(); !largest.empty()) {
     text += "\nlargest tensors: " + largest;

@@ -147,7 +147,8 @@ void check_batch(const Settings& settings, const DueOps& due, const Sample& samp
   } catch (const UsageError&) {
     throw;
   } catch (const Error& error) {
-    const std::string more = batch_mistake_text(error.what(), context.networks, due.split, batch);
+    const std::string more = batch_mistake_text(error.what(), context.networks, due.split, batch) +
+                             out_of_memory_text(error.what(), context, due.split, batch);
     if (more.empty()) throw;
     const bool has_failed =
         std::string_view(error.what()).find("device-side assert") != std::string_view::npos;
