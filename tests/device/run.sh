@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tries everything on a machine with a GPU, from what pack.sh packed: in order of worth, each part with a time limit.
-#   tests/device/run.sh PACK RESULTS [PART...]   parts: start numbers processes commands template quick bench slow
+#   tests/device/run.sh PACK RESULTS [PART...]   parts: start numbers processes commands template quick bench
 # RESULTS gets a log of each part, and results.jsonl with a line for each the moment that it ends. The programs' places
 # are those of the machine that packed them; links are made there.
 set -u
@@ -9,7 +9,7 @@ tree=$PWD
 pack=$1
 results=$2
 shift 2
-[ $# -gt 0 ] || set -- start numbers processes commands template quick bench slow
+[ $# -gt 0 ] || set -- start numbers processes commands template quick bench
 mkdir -p "$results"
 
 say() { echo "== $(($(date +%s) - begin)) s: $*"; }
@@ -72,10 +72,6 @@ for wanted in "$@"; do
     quick)
       part quick 150 env OMP_NUM_THREADS=2 ctest --test-dir "$build" -L quick -j16 --output-on-failure --timeout 60
       sed -n '/tests passed/,$p' "$results/quick.log" | head -n 60
-      ;;
-    slow)
-      part slow "${SLOW_SECONDS:-300}" env OMP_NUM_THREADS=2 ctest --test-dir "$build" -LE quick -E 'fuzz|wheel|install|code|templates|guide|readme|full_disk' -j12 --output-on-failure --timeout 120
-      sed -n '/tests passed/,$p' "$results/slow.log" | head -n 80
       ;;
     bench)
       part bench "${BENCH_SECONDS:-150}" "$build/stepop_bench" device
