@@ -53,7 +53,8 @@ void check_classes(const char* what, const at::Tensor& values, int64_t classes) 
 }
 
 /// Takes logits [B, C, ...], or with `classes` > 0 also predicted classes [B, ...], and targets
-/// [B, ...]. Throws Error for other shapes, and on the CPU for a class that does not exist.
+/// [B, ...]. Throws Error for other shapes, and where values are read for a class that does not
+/// exist.
 ClassBatch class_batch(const at::Tensor& prediction, const at::Tensor& target,
                        int64_t classes = 0) {
   const bool are_classes = classes > 0 && is_integer(prediction);

@@ -318,7 +318,7 @@ Batch Loader::next() {
 }
 
 void Loader::copy_ahead() {
-  if (!workers_ || !has_next() || !workers_->is_ready()) return;
+  if (!may_copy_ahead_ || !workers_ || !has_next() || !workers_->is_ready()) return;
   const at::Device device = options_.device;
   try {
     // Streams take memory of the device as well.
@@ -335,7 +335,9 @@ void Loader::copy_ahead() {
   } catch (const c10::OutOfMemoryError&) {
     // It is copied when it is asked for, and what held the memory is gone.
   } catch (const c10::AcceleratorError&) {
-    // The same, by a driver's error. If it is another one, the next use of the device has it too.
+    // The driver has no memory left. An error that breaks the device is thrown again by its next
+    // use.
+    may_copy_ahead_ = false;
   }
 }
 

@@ -107,6 +107,7 @@ class Loader {
   std::shared_ptr<Workers> workers_;  ///< Each worker thread keeps this object alive.
   std::unique_ptr<Ahead> ahead_;
   std::optional<c10::Stream> copies_;  ///< The stream of copies that run beside the device's work.
+  bool may_copy_ahead_ = true;         ///< False after the driver of the device had no memory.
 };
 
 }  // namespace stepop

@@ -51,6 +51,9 @@ void set_byte_limit(int64_t bytes);
 /// driver.
 void refuse_streams(bool are_refused);
 
+/// How often the memory that LibTorch keeps for later was to be given back since the last call.
+int64_t take_emptied_caches();
+
 /// How many graphs were launched since the last call.
 int64_t take_graph_launches();
 

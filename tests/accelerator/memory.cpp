@@ -25,6 +25,8 @@
 namespace stepop::accelerator {
 namespace {
 
+std::atomic<int64_t> emptied_caches = 0;
+
 /// Addresses; pages are taken as they are written.
 constexpr size_t kArenaBytes = size_t{1} << 33;
 constexpr size_t kBlock = 512;
@@ -194,7 +196,7 @@ class DeviceMemory : public c10::DeviceAllocator {
     return {address, address, free_device, device};
   }
   bool initialized() override { return true; }
-  void emptyCache(c10::MempoolId_t /*pool*/) override {}
+  void emptyCache(c10::MempoolId_t /*pool*/) override { ++emptied_caches; }
   void recordStream(const c10::DataPtr& data, c10::Stream stream) override {
     record_stream(data.get(), stream.id());
   }
@@ -251,6 +253,8 @@ c10::Allocator& device_memory() {
   static auto& memory = *new DeviceMemory;
   return memory;
 }
+
+int64_t take_emptied_caches() { return emptied_caches.exchange(0); }
 
 void record_stream(void* address, c10::StreamId stream) {
   if (address != nullptr) arena().record(address, stream);

@@ -1,4 +1,5 @@
 // Trainings on a device that is not the host: the same bits as on the CPU.
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/ones.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 namespace stepop::accelerator {
 namespace training_test {
 
+// It must be the first case: LibTorch chooses for the whole process.
 TEST_CASE("a backward pass of the CPU before the first one on the device is in nobody's way") {
   const at::Tensor one = at::ones({1}).requires_grad_();
   (one * one).sum().backward();
@@ -92,16 +94,22 @@ TEST_CASE("copies that run late change no bit") {
   CHECK(first_difference(logged(here), logged(there)) == "");
 }
 
+struct RefusedStreams {
+  RefusedStreams() { refuse_streams(true); }
+  ~RefusedStreams() { refuse_streams(false); }
+};
+
 TEST_CASE("without memory for a stream of their own, batches are copied when they are used") {
   const char* more = "n_data_processes: 1\ndata_timeout: 60s";
   TestRun there(lenet_config("cpu", more));
   there.train();
-  refuse_streams(true);
   take_copies_beside();
   TestRun here(lenet_config(kName, more));
-  Patience patience;
-  here.train({&patience});
-  refuse_streams(false);
+  {
+    const RefusedStreams refused;
+    Patience patience;
+    here.train({&patience});
+  }
   CHECK(take_copies_beside() == 0);
   CHECK(different(here, there) == "");
 }
@@ -132,7 +140,7 @@ TEST_CASE("the checks before a training run on the device") {
 }
 
 TEST_CASE("classes out of range are found on the device before a run, as on the CPU") {
-  std::string config = lenet_config(kName, "metrics: {f1: F1}");
+  std::string config = lenet_config(kName);
   config.replace(config.find("classes: 3}\ndatasets"), 10, "classes: 2");
   const auto said = [](const std::string& of) {
     return message_of([&] { TestRun(of).session.check(); });
@@ -141,6 +149,38 @@ TEST_CASE("classes out of range are found on the device before a run, as on the 
   CHECK(here.find("the network has 2 outputs, classes 0 to 1") != std::string::npos);
   config.replace(config.find("device: hpu"), 11, "device: cpu");
   CHECK(here == said(config));
+  const std::string flow = said(R"(
+iterator: Trainer
+device: hpu
+num_threads: 1
+batch_size: 4
+num_steps: 2
+optimizer: {class: AdamW, lr: 1e-2}
+datasets: {train: {class: Synthetic, size: 12, shape: [1, 4, 4], classes: 4}}
+model:
+  class: RectifiedFlow
+  network: {class: DiT, image_size: [4, 4], channels: 1, hidden_size: 8, depth: 1, num_heads: 2, num_classes: 4}
+  shape: [1, 4, 4]
+  steps: 2
+  classes: 2
+)");
+  CHECK(flow.find(", and `classes` is 2: 0 to 1") != std::string::npos);
+}
+
+TEST_CASE("before a batch is divided, what LibTorch keeps of the device's memory is given back") {
+  const std::string config = lenet_config(kName, "on_out_of_memory: split", 128);
+  std::string large = config;
+  large.replace(large.find("batch_size: 8"), 13, "batch_size: 64");
+  const int64_t before = bytes();
+  reset_most_bytes();
+  TestRun(large).session.check();
+  take_emptied_caches();
+  set_byte_limit(before + (most_bytes() - before) * 3 / 4);
+  TestRun run(large);
+  run.session.check();
+  run.train();
+  set_byte_limit(0);
+  CHECK(take_emptied_caches() > 0);
 }
 
 }  // namespace training_test

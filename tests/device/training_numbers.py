@@ -9,7 +9,6 @@ on every device; what a network draws itself (dropout, noise) is not, so such co
 import math
 import os
 import shutil
-import sys
 
 from trainings import DEVICE, DIGITS, FOLDER, PIX2PIX, VUNET, finish, losses, run, same_bits, start
 

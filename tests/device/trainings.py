@@ -5,7 +5,6 @@ Each is called as `SCRIPT STEPOP DEVICE FOLDER` and prints a line of JSON for ea
 
 import concurrent.futures
 import json
-import math
 import pathlib
 import subprocess
 import sys
@@ -20,9 +19,9 @@ PIX2PIX = ["pix2pix/base.yaml", "pix2pix/small.yaml"]
 
 
 def run(words, timeout=140):
-    start = time.time()
+    begin = time.time()
     done = subprocess.run([STEPOP, *words, "--num_threads", "2"], cwd=FOLDER, capture_output=True, text=True, timeout=timeout)
-    return done.returncode, done.stdout + done.stderr, time.time() - start
+    return done.returncode, done.stdout + done.stderr, time.time() - begin
 
 
 def start(name, configs, words, steps, device):

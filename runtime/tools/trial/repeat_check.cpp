@@ -4,14 +4,15 @@
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/interrupt.h"
 #include "runtime/core/base/text.h"
 #include "runtime/data/batch_source.h"
 #include "runtime/train/iterator/splits.h"
-#include "runtime/train/run/device.h"
 #include "runtime/train/step/call_op.h"
 #include "runtime/train/when/settings.h"
 
@@ -98,10 +99,14 @@ std::vector<std::string> differences_of_repeats(Session& session, const State& s
   };
   State ends[2];
   for (State& end : ends) {
+    tracker.load(start);
     try {
       train(session);
     } catch (...) {
-      go_back();
+      try {
+        go_back();
+      } catch (const std::exception&) {  // a device that has failed
+      }
       throw;
     }
     end = copy_of(tracker.save());
@@ -123,7 +128,6 @@ std::vector<std::string> differences_of_repeats(Session& session, const State& s
 class Deterministic {
  public:
   Deterministic() {
-    make_cublas_deterministic();
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
     at::globalContext().setDeterministicCuDNN(true);
   }
@@ -140,6 +144,30 @@ class Deterministic {
   const bool cudnn_ = at::globalContext().deterministicCuDNN();
 };
 
+/// The same with deterministic algorithms; nothing where these cannot train the steps.
+std::optional<std::vector<std::string>> deterministic_differences(Session& session,
+                                                                  const State& start) {
+  try {
+    const Deterministic deterministic;
+    return differences_of_repeats(session, start);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error&) {  // without them the steps were trained before
+    return std::nullopt;
+  }
+}
+
+std::string text_of(const std::vector<std::string>& different, const std::string& why) {
+  return fmt::format(
+      "two training steps, repeated from the same state, gave different results in {}: {}",
+      list_text(different), why);
+}
+
+constexpr const char* kUntracked =
+    "the iterator keeps something that is not tracked (a counter, an optimizer, a random "
+    "generator)";
+constexpr const char* kResume = ". A run that resumes will differ from one that was never stopped";
+
 }  // namespace
 
 Repeats check_repeats(Session& session) {
@@ -147,29 +175,30 @@ Repeats check_repeats(Session& session) {
   check_data(context);
   context.networks.start_averages();
   const State start = copy_of(context.tracker.save());
+  if (context.device.is_cpu()) {
+    const std::vector<std::string> different = differences_of_repeats(session, start);
+    if (different.empty()) return {};
+    return {text_of(different,
+                    std::string(kUntracked) + ", or an operation is not deterministic" + kResume),
+            true};
+  }
+  // First so that no operation can be the cause.
+  const auto of_iterator = deterministic_differences(session, start);
+  if (of_iterator && !of_iterator->empty()) {
+    return {text_of(*of_iterator, kUntracked + std::string(kResume)), true};
+  }
   const std::vector<std::string> different = differences_of_repeats(session, start);
   if (different.empty()) return {};
-  const std::string what =
-      fmt::format("two training steps, repeated from the same state, gave different results in {}",
-                  list_text(different));
-  const std::string why =
-      ": the iterator keeps something that is not tracked (a counter, an optimizer, a random "
-      "generator)";
-  const std::string so = ". A run that resumes will differ from one that was never stopped";
-  try {
-    const Deterministic deterministic;
-    if (!differences_of_repeats(session, start).empty()) return {what + why + so, true};
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    const size_t end = text.find(" does not have a deterministic implementation");
-    if (end == std::string::npos) throw;
-    return {fmt::format("{}{}, or {}, which is not deterministic, does it{}", what, why,
-                        text.substr(0, end), so)};
+  if (of_iterator) {
+    return {text_of(different,
+                    "an operation of LibTorch adds in another order each time. With "
+                    "deterministic: true a run that resumes has the bits of one that was never "
+                    "stopped, without it the same numbers but for rounding")};
   }
-  return {what +
-          ", and the same with deterministic: true: an operation of LibTorch adds in another order "
-          "each time. Without the key, a run that resumes equals one that was never stopped to "
-          "rounding"};
+  return {text_of(different, std::string(kUntracked) +
+                                 ", or an operation is not deterministic; deterministic: true "
+                                 "says which" +
+                                 kResume)};
 }
 
 }  // namespace stepop

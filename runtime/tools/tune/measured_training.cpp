@@ -2,7 +2,6 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <c10/core/CachingDeviceAllocator.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/measure/device_memory.h"
 #include "runtime/core/system/file_calls.h"
 #include "runtime/core/system/read_file.h"
 #include "runtime/train/checkpoint/checkpoint.h"
@@ -76,9 +76,8 @@ double most_memory(const c10::Device& device) {
     const size_t at = status.find("VmHWM:");
     return at == std::string::npos ? 0 : 1024 * std::atof(status.c_str() + at + 6);
   }
-  const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
-  const auto whole = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  return static_cast<double>(stats.reserved_bytes[whole].peak);
+  const auto memory = device_memory(device);
+  return memory ? memory->most_taken : 0;
 }
 
 /// Lets steps pass in the portions that the standard input asks for.

@@ -197,13 +197,14 @@ class Search {
       result.winner = runner.row.candidate;
       result.confirmed = speed;
     }
-    for (const Runner& runner : finalists_) {
-      if (winner != nullptr) break;
-      const bool were_enough = ratio_of(runner.ratios, kConfirmError).low > 0;
-      const bool is_refuted =
-          were_enough || runner.speed().is_slower() || !runner.row.failure.empty();
-      (is_refuted ? result.not_confirmed : result.not_measured_again)
-          .push_back(runner.row.candidate.name());
+    if (winner == nullptr) {
+      for (const Runner& runner : finalists_) {
+        const bool were_enough = ratio_of(runner.ratios, kConfirmError).low > 0;
+        const bool is_refuted =
+            were_enough || runner.speed().is_slower() || !runner.row.failure.empty();
+        (is_refuted ? result.not_confirmed : result.not_measured_again)
+            .push_back(runner.row.candidate.name());
+      }
     }
     for (const Runner& runner : singles_) {
       if (!runner.was_tried()) result.not_tried.push_back(runner.row.candidate.name());

@@ -98,8 +98,10 @@ std::string conclusion(const TuneResult& result) {
     text += fmt::format("not confirmed when measured again: {}\n", list_text(result.not_confirmed));
   }
   if (!result.not_measured_again.empty()) {
-    text += fmt::format("the time was over before it was measured again: {}; --time gives more\n",
-                        list_text(result.not_measured_again));
+    return text + fmt::format(
+                      "faster at first, and no time to measure it again: {}; --time gives "
+                      "more. The present settings stay\n",
+                      list_text(result.not_measured_again));
   }
   if (result.winner.settings.empty()) {
     return text + "nothing is faster than the present settings beyond the noise: they stay\n";
@@ -112,6 +114,10 @@ std::string conclusion(const TuneResult& result) {
 }
 
 std::string winner_text(const TuneResult& result) {
+  if (!result.not_measured_again.empty()) {
+    return fmt::format("There was no time to measure {} again: these are the config's settings.",
+                       list_text(result.not_measured_again));
+  }
   if (result.winner.settings.empty()) {
     return "Nothing is faster than the settings of the config beyond the noise: these are they.";
   }

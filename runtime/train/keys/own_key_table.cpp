@@ -293,21 +293,21 @@ constexpr OwnKey kKeys[] = {
      "on a GPU in TF32, with 10 bits of the 23 behind the point, several times faster"},
     {"cudnn_benchmark", "bool", "LibTorch's: false",
      "true: cuDNN tries its algorithms for each new shape of a convolution and keeps the fastest, "
-     "as torch.backends.cudnn.benchmark. For batches of one shape; bits may differ between starts"},
+     "as torch.backends.cudnn.benchmark. For batches of one shape; bits may differ between starts",
+     kTuned},
     {"cuda_graph", "bool", "false",
      "true: `step_op`, the losses and their backward passes are captured after three steps as a "
      "graph of the GPU, which later steps launch as a whole, with the same bits: for steps that "
      "wait for their kernels to be launched. [What cannot be "
-     "captured](../runtime/train/step/README.md#a-step-as-a-graph) is refused. Compiled, not yet "
-     "run on a GPU",
-     kForTraining | kSameBits},
+     "captured](../runtime/train/step/README.md#a-step-as-a-graph) is refused",
+     kForTraining | kSameBits | kTuned},
     {"deterministic", "bool", "LibTorch's: false",
      "true: only algorithms that give the same bits each time, on a GPU as well; an operation "
      "without one is an error"},
     {"distributed/backend", "'gloo' | 'nccl'", "gloo",
      "what carries tensors of GPUs between processes: `gloo` by way of the host's memory, `nccl` "
      "directly, while the backward pass runs. `nccl` needs a LibTorch with CUDA and a GPU for each "
-     "process; it was compiled, and has not yet run on a GPU"},
+     "process; between several GPUs it was not tried"},
     {"distributed/bind", "bool", "false",
      "each process keeps to its share of its machine's processors. Faster where steps are short "
      "and nobody else uses the machine; slower where somebody does"},

@@ -5,6 +5,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
+#include "runtime/core/measure/device_memory.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/checks/non_finite_data.h"
 #include "runtime/train/loop/training_loop.h"

@@ -1,12 +1,12 @@
 #include "runtime/train/loop/telemetry.h"
 
-#include <c10/core/CachingDeviceAllocator.h>
 #include <fmt/format.h>
 
 #include <utility>
 
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/read_pattern.h"
+#include "runtime/core/measure/device_memory.h"
 #include "runtime/core/measure/resident_memory.h"
 #include "runtime/train/optim/update.h"
 
@@ -131,13 +131,10 @@ void Telemetry::add_memory(Logs& logs) const {
   if (const double bytes = resident_bytes(); bytes > 0) {
     logs.scalars.set("process_mb", bytes / kMegabyte);
   }
-  if (context_.device.is_cpu()) return;
-  const auto stats =
-      c10::getDeviceAllocator(context_.device.type())->getDeviceStats(context_.device.index());
-  const auto whole = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  const auto& tensors = stats.allocated_bytes.at(whole);
-  logs.scalars.set("device_mb", static_cast<double>(tensors.current) / kMegabyte);
-  logs.scalars.set("device_peak_mb", static_cast<double>(tensors.peak) / kMegabyte);
+  const auto memory = device_memory(context_.device);
+  if (!memory) return;
+  logs.scalars.set("device_mb", memory->in_tensors / kMegabyte);
+  logs.scalars.set("device_peak_mb", memory->most_in_tensors / kMegabyte);
 }
 
 void Telemetry::add_weights(Logs& logs) const {

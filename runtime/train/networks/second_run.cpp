@@ -199,15 +199,16 @@ class Engine : public torch::autograd::Engine {
   }
 };
 
-/// Works like PyTorch's Python module. Never destroyed: threads of GPUs outlive `main`.
+/// Never destroyed: threads of GPUs outlive `main`.
 torch::autograd::Engine& engine_with_hooks() {
   static torch::autograd::Engine& engine = *new Engine;
   return engine;
 }
 
 /// LibTorch's threads of GPUs belong to the engine of the process's first backward pass, and no
-/// other works later. So where there is a GPU, that pass has these hooks, whoever makes it.
-[[maybe_unused]] const bool is_first_engine = [] {
+/// other works later. So where there is a GPU, the first use of an engine chooses this one, whoever
+/// makes it. PyTorch's Python module sets its own in the same way, so a process has one of the two.
+[[maybe_unused]] const bool is_engine_chosen = [] {
   torch::autograd::set_default_engine_stub([]() -> torch::autograd::Engine& {
     static torch::autograd::Engine& first =
         at::getAccelerator() ? engine_with_hooks() : torch::autograd::Engine::get_base_engine();

@@ -97,10 +97,6 @@ c10::Device read_device(const Config& config, int local_rank) {
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 
-void make_cublas_deterministic() {
-  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
-}
-
 void apply_backend_settings(const Config& config, int local_processes) {
   if (config.has("num_threads")) {
     constexpr int64_t kMost = 1024;  // more threads would leave none to other programs
@@ -113,7 +109,6 @@ void apply_backend_settings(const Config& config, int local_processes) {
   }
   if (config.has("deterministic")) {
     const bool on = config.get<bool>("deterministic");
-    if (on) make_cublas_deterministic();
     at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/false);
     at::globalContext().setDeterministicCuDNN(on);
   } else {

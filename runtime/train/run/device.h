@@ -28,10 +28,6 @@ inline constexpr int64_t kMostProcesses = 256;
 /// and torch.backends.cudnn.benchmark.
 void apply_backend_settings(const Config& config, int local_processes = 1);
 
-/// Sets what cuBLAS asks for in the environment (CUBLAS_WORKSPACE_CONFIG) before its first product,
-/// unless it is set. `deterministic: true` does it.
-void make_cublas_deterministic();
-
 /// Waits until a device has finished its work; does nothing on the CPU.
 void synchronize(const c10::Device& device);
 

@@ -168,8 +168,8 @@ void CapturedStep::capture(Graph& graph, SplitStep& train, const Batch& batch,
     throw;
   } catch (const std::exception& error) {
     throw Error(fmt::format(
-        "{}\ncuda_graph: a graph cannot hold what waits for the device: item(), copies to and from "
-        "the host, shapes that depend on values. Leave it to log ops, or leave cuda_graph out",
+        "cuda_graph: a graph cannot hold what waits for the device: item(), copies to and from the "
+        "host, shapes that depend on values. Leave it to log ops, or leave cuda_graph out: {}",
         error_text(error)));
   }
   for (auto& [name, update] : context_.updates) update->capture({});

@@ -1,6 +1,5 @@
 #include "runtime/train/step/out_of_memory.h"
 
-#include <c10/core/CachingDeviceAllocator.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/base/number_text.h"
+#include "runtime/core/measure/device_memory.h"
 #include "runtime/core/measure/resident_memory.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/train/networks/checkpoint_modules.h"
@@ -47,19 +47,11 @@ class Tensors {
   std::vector<std::pair<double, std::string>> largest_;
 };
 
-/// Null for the CPU.
-c10::DeviceAllocator* allocator_of(const c10::Device& device) {
-  return device.is_cpu() ? nullptr
-                         : dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
-}
-
-/// How much of the memory in which tensors lie this process has, or on a GPU had before they went.
+/// What this process has of the memory in which tensors lie; of a GPU the most that it had at once,
+/// as tensors of the op that failed are gone by now.
 std::string in_all(const c10::Device& device) {
-  if (auto* allocator = allocator_of(device)) {
-    const auto stats = allocator->getDeviceStats(device.index());
-    constexpr auto kWhole = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-    return fmt::format("; tensors at most {} at once",
-                       size_text(static_cast<double>(stats.allocated_bytes[kWhole].peak)));
+  if (const auto memory = device_memory(device)) {
+    return fmt::format("; all tensors at most {} at once", size_text(memory->most_in_tensors));
   }
   const double bytes = device.is_cpu() ? resident_bytes() : 0;
   return bytes > 0 ? fmt::format("; this process {} in all", size_text(bytes)) : "";
@@ -84,14 +76,11 @@ std::string half_batches(const Context& context) {
 
 }  // namespace
 
-/// Recognises the messages of LibTorch's allocators and of C++.
+/// Recognises the messages of LibTorch's allocators, of C++, and of CUDA's libraries.
 bool is_out_of_memory(const std::string& message) {
   const auto has = [&](const char* words) { return message.find(words) != std::string::npos; };
-  return has("can't allocate memory") || has("out of memory") || has("std::bad_alloc");
-}
-
-void give_back_memory(const c10::Device& device) {
-  if (auto* allocator = allocator_of(device)) allocator->emptyCache();
+  return has("can't allocate memory") || has("out of memory") || has("std::bad_alloc") ||
+         has("STATUS_ALLOC_FAILED") || has("ALLOCATION_FAILED");
 }
 
 std::string out_of_memory_text(const std::string& message, const Context& context,

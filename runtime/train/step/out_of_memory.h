@@ -9,9 +9,6 @@ namespace stepop {
 
 /// Whether the message of an exception is that of an allocator which has no memory left.
 bool is_out_of_memory(const std::string& message);
-/// Gives back what LibTorch keeps of the memory of a GPU for later tensors. After a large batch
-/// that did not fit, libraries and drivers would find none.
-void give_back_memory(const c10::Device& device);
 
 /// Explains an exception that reports too little memory in an op of `split`: what uses the memory,
 /// the names of the largest tensors, and what would help, as lines below the message. Empty for

@@ -76,7 +76,7 @@ train_ops: [train/train_op/discriminator, train/train_op/generator]
 batch_size: 2
 test_batch_size: 4
 num_threads: 1
-deterministic: true
+device: cpu
 log_freq: 1
 num_steps: {}
 generator_optimizer: {}

@@ -14,6 +14,7 @@
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/eval_schema.h"
 #include "runtime/core/base/error.h"
+#include "runtime/core/measure/device_memory.h"
 #include "runtime/data/batch_source.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/checks/non_finite_data.h"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/core/config/yaml_reader.h"
+#include "tests/scratch_folder.h"
 
 namespace stepop {
 namespace kept_settings_test {
@@ -21,7 +22,8 @@ TEST_CASE("settings are found again when what costs nothing changes, not with an
         "num_epochs: 3\n", "seed: 4\n", "log_freq: 3\n", "checkpoints: {keep_last: 1}\n",
         "eval_hook: {max_batches: 3}\n", "evaluations: {a: {freq: 1}}\n",
         "telemetry: {active: false}\n", "integrations: {csv: {active: true}}\n",
-        "test_batch_size: 3\n", "extra: {why: b}\n", "num_threads: 1\n", "n_prefetch: 3\n"}) {
+        "test_batch_size: 3\n", "extra: {why: b}\n", "num_threads: 1\n", "n_prefetch: 3\n",
+        "cuda_graph: true\n"}) {
     CAPTURE(std::string(more));
     CHECK(file(more) == file(""));
   }
@@ -30,6 +32,16 @@ TEST_CASE("settings are found again when what costs nothing changes, not with an
     CAPTURE(std::string(more));
     CHECK(file(more) != file(""));
   }
+}
+
+TEST_CASE("of a file of settings those that tune looks for come back") {
+  const ScratchFolder folder;
+  folder.write("tuned.yaml", "cuda_graph: true\nnum_threads: 2\nbatch_size: 4\n");
+  const auto settings = read_tuned(folder.path("tuned.yaml"));
+  REQUIRE(settings);
+  CHECK(settings->size() == 2);
+  CHECK(settings->at("cuda_graph") == Value(true));
+  CHECK_FALSE(read_tuned(folder.path("none.yaml")));
 }
 
 }  // namespace kept_settings_test

@@ -97,7 +97,7 @@ TEST_CASE("a use of a whole map is one of its rows too, and otherwise all rows m
   CHECK(top_keys_with(kTuned) ==
         std::vector<std::string>{"n_data_processes", "n_prefetch", "num_threads", "onednn",
                                  "flush_denormals", "thread_wait", "processes", "precision",
-                                 "channels_last"});
+                                 "channels_last", "cudnn_benchmark", "cuda_graph"});
 }
 
 TEST_CASE("texts without Markdown") {
