@@ -21,7 +21,6 @@
 #include "iterators/metrics/metric.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
-#include "runtime/train/step/value_checks.h"
 
 namespace stepop {
 namespace {
@@ -41,9 +40,9 @@ bool is_integer(const at::Tensor& tensor) {
   return at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
 }
 
-/// On the CPU, and before a run: to read values of another device would wait for it.
+/// On the CPU only: to read values of another device would wait for it.
 void check_classes(const char* what, const at::Tensor& values, int64_t classes) {
-  if (!(values.is_cpu() || ValueChecks::are_on()) || values.numel() == 0) return;
+  if (!values.is_cpu() || values.numel() == 0) return;
   const auto [low, high] = at::aminmax(values);
   const auto smallest = low.item<int64_t>();
   const auto largest = high.item<int64_t>();
@@ -53,8 +52,7 @@ void check_classes(const char* what, const at::Tensor& values, int64_t classes) 
 }
 
 /// Takes logits [B, C, ...], or with `classes` > 0 also predicted classes [B, ...], and targets
-/// [B, ...]. Throws Error for other shapes, and where values are read for a class that does not
-/// exist.
+/// [B, ...]. Throws Error for other shapes, and on the CPU for a class that does not exist.
 ClassBatch class_batch(const at::Tensor& prediction, const at::Tensor& target,
                        int64_t classes = 0) {
   const bool are_classes = classes > 0 && is_integer(prediction);

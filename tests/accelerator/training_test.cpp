@@ -11,6 +11,7 @@
 #include "tests/accelerator/accelerator.h"
 #include "tests/accelerator/lenet_config.h"
 #include "tests/accelerator/same_training.h"
+#include "tests/iterators/trainer/flow_config.h"
 #include "tests/message_of.h"
 #include "tests/runtime/train/loop/trainer.h"
 #include "tests/same_state.h"
@@ -149,34 +150,19 @@ TEST_CASE("classes out of range are found on the device before a run, as on the 
   CHECK(here.find("the network has 2 outputs, classes 0 to 1") != std::string::npos);
   config.replace(config.find("device: hpu"), 11, "device: cpu");
   CHECK(here == said(config));
-  const std::string flow = said(R"(
-iterator: Trainer
-device: hpu
-num_threads: 1
-batch_size: 4
-num_steps: 2
-optimizer: {class: AdamW, lr: 1e-2}
-datasets: {train: {class: Synthetic, size: 12, shape: [1, 4, 4], classes: 4}}
-model:
-  class: RectifiedFlow
-  network: {class: DiT, image_size: [4, 4], channels: 1, hidden_size: 8, depth: 1, num_heads: 2, num_classes: 4}
-  shape: [1, 4, 4]
-  steps: 2
-  classes: 2
-)");
+  const std::string flow = said(flow_config("  classes: 2\ndevice: hpu\n"));
   CHECK(flow.find(", and `classes` is 2: 0 to 1") != std::string::npos);
 }
 
 TEST_CASE("before a batch is divided, what LibTorch keeps of the device's memory is given back") {
-  const std::string config = lenet_config(kName, "on_out_of_memory: split", 128);
-  std::string large = config;
-  large.replace(large.find("batch_size: 8"), 13, "batch_size: 64");
+  std::string config = lenet_config(kName, "on_out_of_memory: split", 128);
+  config.replace(config.find("batch_size: 8"), 13, "batch_size: 64");
   const int64_t before = bytes();
   reset_most_bytes();
-  TestRun(large).session.check();
+  TestRun(config).session.check();
   take_emptied_caches();
   set_byte_limit(before + (most_bytes() - before) * 3 / 4);
-  TestRun run(large);
+  TestRun run(config);
   run.session.check();
   run.train();
   set_byte_limit(0);

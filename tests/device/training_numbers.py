@@ -2,8 +2,8 @@
 
     training_numbers.py STEPOP DEVICE FOLDER
 
-The weights of a start, the order of examples and what augments them are the same
-on every device; what a network draws itself (dropout, noise) is not, so such configs are only trained.
+The weights of a start, the order of examples and what augments them are the same on every device; what a network draws
+itself (dropout, noise) is not, so such configs are only trained.
 """
 
 import math

@@ -87,32 +87,36 @@ void train(Session& session) {
   }
 }
 
-/// The names of what differs after the same steps from the same state, which is there again then.
-std::vector<std::string> differences_of_repeats(Session& session, const State& start) {
-  const Tracker& tracker = session.context().tracker;
-  const Position position = session.position();
-  const StepClock clock = session.clock();
-  const auto go_back = [&] {
-    session.position() = position;
-    session.clock() = clock;
-    tracker.load(start);
-  };
-  State ends[2];
-  for (State& end : ends) {
-    tracker.load(start);
-    try {
-      train(session);
-    } catch (...) {
-      try {
-        go_back();
-      } catch (const std::exception&) {  // a device that has failed
-      }
-      throw;
-    }
-    end = copy_of(tracker.save());
-    go_back();
+/// Puts the session back to its place, also after an error.
+class PlaceGuard {
+ public:
+  explicit PlaceGuard(Session& session)
+      : session_(session), position_(session.position()), clock_(session.clock()) {}
+  ~PlaceGuard() {
+    session_.position() = position_;
+    session_.clock() = clock_;
   }
-  const auto& [first, second] = ends;
+  PlaceGuard(const PlaceGuard&) = delete;
+  PlaceGuard& operator=(const PlaceGuard&) = delete;
+
+ private:
+  Session& session_;
+  const Position position_;
+  const StepClock clock_;
+};
+
+State train_from(Session& session, const State& start) {
+  const PlaceGuard guard(session);
+  session.context().tracker.load(start);
+  train(session);
+  return copy_of(session.context().tracker.save());
+}
+
+/// The names of what differs after the same steps from the same state.
+std::vector<std::string> differences_of_repeats(Session& session, const State& start) {
+  const State first = train_from(session, start);
+  const State second = train_from(session, start);
+  session.context().tracker.load(start);
   std::vector<std::string> different;
   for (const auto& [name, tensor] : first) {
     const auto other = second.find(name);
@@ -152,7 +156,7 @@ std::optional<std::vector<std::string>> deterministic_differences(Session& sessi
     return differences_of_repeats(session, start);
   } catch (const Interrupted&) {
     throw;
-  } catch (const Error&) {  // without them the steps were trained before
+  } catch (const Error&) {  // an operation has none, or they need more memory
     return std::nullopt;
   }
 }

@@ -12,6 +12,7 @@
 #include "iterators/trainer/model_sampler.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/train/networks/network.h"
+#include "tests/iterators/trainer/flow_config.h"
 #include "tests/iterators/trainer/line_config.h"
 #include "tests/message_of.h"
 #include "tests/python.h"
@@ -85,36 +86,23 @@ model:
 }
 
 TEST_CASE("classes of flows are below their number") {
-  const auto config = [](const std::string& more) {
-    return R"(
-iterator: Trainer
-num_threads: 1
-batch_size: 4
-num_steps: 2
-optimizer: {class: AdamW, lr: 1e-2}
-datasets: {train: {class: Synthetic, size: 12, shape: [1, 4, 4], classes: 4}}
-model:
-  class: RectifiedFlow
-  network: {class: DiT, image_size: [4, 4], channels: 1, hidden_size: 8, depth: 1, num_heads: 2, num_classes: 4}
-  shape: [1, 4, 4]
-  steps: 2
-)" + more;
-  };
-  const std::string few = message_of([&] { TestRun(config("  classes: 2\n")).session.check(); });
+  const std::string few =
+      message_of([&] { TestRun(flow_config("  classes: 2\n")).session.check(); });
   CHECK(few.find("RectifiedFlow: a batch has the classes ") != std::string::npos);
   CHECK(few.find(", and `classes` is 2: 0 to 1") != std::string::npos);
   const std::string sampled = message_of([&] {
-    TestRun(config("  classes: 4\nsampling: {a: {class: NoiseToImage, classes: 5, count: 1, when: "
-                   "1}}\n"))
+    TestRun(
+        flow_config("  classes: 4\nsampling: {a: {class: NoiseToImage, classes: 5, count: 1, when: "
+                    "1}}\n"))
         .train();
   });
   CHECK(sampled.find("RectifiedFlow: a batch has the classes 0 to 4, and `classes` is 4: 0 to 3") !=
         std::string::npos);
   const std::string untaught = message_of(
-      [&] { TestRun(config("  classes: 4\n  class_dropout: 0\n  guidance: 2\n")).train(); });
+      [&] { TestRun(flow_config("  classes: 4\n  class_dropout: 0\n  guidance: 2\n")).train(); });
   CHECK(untaught.find("model/guidance: 2, with class_dropout: 0: guidance needs what the network "
                       "says without a class") != std::string::npos);
-  TestRun(config("  classes: 4\n  class_dropout: 0\n")).train();  // guidance: 1
+  TestRun(flow_config("  classes: 4\n  class_dropout: 0\n")).train();  // guidance: 1
 }
 
 TEST_CASE("samplers see averaged weights and evaluation mode") {
