@@ -5,8 +5,7 @@
 # that the wheel runs where their packages are missing.
 set(wheel_torch ${lib_to_prefix}/../torch)
 
-add_library(libstepop_wheel SHARED EXCLUDE_FROM_ALL
-            $<TARGET_OBJECTS:stepop_light> $<TARGET_OBJECTS:stepop_engine> $<TARGET_OBJECTS:stepop_components>)
+add_library(libstepop_wheel SHARED EXCLUDE_FROM_ALL ${library_objects})
 target_link_libraries(libstepop_wheel PRIVATE stepop_dependencies)
 if(TARGET stepop_nccl)  # of the component `stepop`
   add_dependencies(libstepop_wheel stepop_nccl)

@@ -9,6 +9,7 @@
 
 #include "eval_out/callbacks/callback.h"
 #include "eval_out/callbacks/row_values.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/pictures/axes.h"
 #include "runtime/core/pictures/histogram.h"
 #include "runtime/core/system/atomic_file.h"
@@ -88,7 +89,7 @@ std::string to_json(const Histogram& histogram, const Moments& moments) {
   json["above"] = histogram.above;
   json["nan"] = moments.nan;
   json["infinite"] = moments.infinite;
-  return json.dump() + "\n";
+  return write_json(json) + "\n";
 }
 
 Logs histogram(const CallbackArguments& arguments) {

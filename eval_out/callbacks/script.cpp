@@ -103,7 +103,7 @@ Logs read_scalars(const std::string& script, const std::string& line) {
   };
   Logs logs;
   if (line.empty()) return logs;
-  const Json json = Json::parse(with_quoted_numbers(line), nullptr, /*allow_exceptions=*/false);
+  const Json json = try_read_ordered_json(with_quoted_numbers(line));
   if (!json.is_object()) throw fail("found");
   for (const auto& [key, value] : json.items()) {
     const auto number = number_of(value);
@@ -151,7 +151,7 @@ Logs run_python_program(const CallbackArguments& arguments, const std::vector<st
     return read_scalars(name, last_line(result.out));
   }
   if (result.signal == 0 && result.exit_code == refusal) {
-    const Json reason = Json::parse(last_line(result.out), nullptr, /*allow_exceptions=*/false);
+    const Json reason = try_read_ordered_json(last_line(result.out));
     if (reason.is_string()) throw Error(fmt::format("{}: {}", name, reason.get<std::string>()));
   }
   const std::string how = result.signal != 0

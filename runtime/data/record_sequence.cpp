@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 
 namespace stepop {
 namespace {
@@ -36,14 +37,14 @@ struct Saved {
   std::string to_json() const {
     const nlohmann::ordered_json json = {{"pass", pass},   {"number", number}, {"read", read},
                                          {"place", place}, {"stream", stream}, {"held", held}};
-    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    return write_json(json);
   }
 };
 
 Saved saved_of(const std::string& text) {
   Saved saved;
   try {
-    const auto json = nlohmann::json::parse(text);
+    const auto json = read_json(text);
     json.at("pass").get_to(saved.pass);
     json.at("number").get_to(saved.number);
     json.at("read").get_to(saved.read);

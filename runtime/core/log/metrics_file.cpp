@@ -31,7 +31,7 @@ double metric_number(const std::string& key, const OrderedJson& value) {
   throw Error(
       fmt::format("\"{}\": expected a number, \"NaN\", \"Infinity\" or \"-Infinity\", "
                   "found {}",
-                  key, value.dump(-1, ' ', true)));
+                  key, write_json(value)));
 }
 
 int64_t metric_count(const std::string& key, const OrderedJson& value) {
@@ -39,13 +39,12 @@ int64_t metric_count(const std::string& key, const OrderedJson& value) {
       value.is_number_integer() && value.get<int64_t>() >= 0;  // numbers that are too large become
                                                                // negative
   if (is_count) return value.get<int64_t>();
-  throw Error(
-      fmt::format("\"{}\": expected a whole number, found {}", key, value.dump(-1, ' ', true)));
+  throw Error(fmt::format("\"{}\": expected a whole number, found {}", key, write_json(value)));
 }
 
 /// Throws Error that says what is wrong.
 MetricsLine parse_line(std::string_view text) {
-  const OrderedJson json = OrderedJson::parse(text);
+  const OrderedJson json = read_ordered_json(text);
   if (!json.is_object()) throw Error("not a JSON object");
   if (!json.contains("step")) throw Error("no \"step\"");
   MetricsLine line;
@@ -196,7 +195,7 @@ std::string to_json(const OrderedMap<double>& values) {
 
 OrderedMap<double> scalars_from_json(const std::string& text) {
   try {
-    const OrderedJson json = OrderedJson::parse(text);
+    const OrderedJson json = read_ordered_json(text);
     if (!json.is_object()) throw Error("not a JSON object");
     OrderedMap<double> scalars;
     for (const auto& [key, value] : json.items()) scalars.set(key, metric_number(key, value));

@@ -172,7 +172,7 @@ PythonServer::PythonServer(const PythonSetup& setup, const InterruptCheck& inter
                              R"("resume":{}}})",
                              json_text(setup.folder), json_text(setup.object), setup.kwargs,
                              setup.keys, json_text(setup.collate_fn), json_text(setup.resume)));
-    answer = Json::parse(receive_message(control_, interrupt), nullptr, false);
+    answer = try_read_ordered_json(receive_message(control_, interrupt));
   } catch (const SocketClosed&) {
     throw Error(fmt::format("{}: {} {}", place_, setup.python, end_of_server()));
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/base/random.h"
 #include "runtime/data/python/python_answer.h"
 #include "runtime/data/views/example_bytes.h"
@@ -61,7 +62,7 @@ void PythonStream::receive(const InterruptCheck& interrupt) {
   if (answer.text(1) != "R") throw Error("Python sent an answer of an unknown kind");
   const auto number = answer.number<int64_t>();
   const auto state = answer.text(answer.number<uint32_t>());
-  if (number < 0 || !nlohmann::json::accept(state)) {
+  if (number < 0 || try_read_json(state).is_discarded()) {
     throw Error("Python sent a place in the dataset that cannot be read");
   }
   number_ = number;
@@ -79,7 +80,7 @@ std::string PythonStream::save() const {
 }
 
 void PythonStream::load(const std::string& state, const InterruptCheck& interrupt) {
-  const auto json = nlohmann::json::parse(state, nullptr, /*allow_exceptions=*/false);
+  const auto json = try_read_json(state);
   if (json.is_null()) return;  // the beginning
   const bool is_place = json.is_object() && json.contains("state") && json.contains("number") &&
                         json["number"].is_number_integer() && json.contains("after") &&

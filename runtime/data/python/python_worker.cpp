@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "runtime/core/base/interrupt_scope.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/data/python/python_answer.h"
 #include "runtime/data/python/python_socket.h"
 
@@ -109,7 +110,7 @@ struct PythonWorker::Layout {
 
   explicit Layout(std::string_view text) {
     try {
-      read(Json::parse(text));
+      read(read_ordered_json(text));
     } catch (const Json::exception& error) {
       throw Error(fmt::format("Python sent a layout that cannot be read: {}", error.what()));
     }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/formats/byte_input.h"
@@ -284,14 +285,14 @@ std::string TarShards::save() const {
   nlohmann::ordered_json json = {{"shard", place_}, {"record", record_}};
   if (place_ < order_.size()) json["name"] = name_of(shard(place_));
   if (reader_ && !is_remote()) json["offset"] = reader_->offset();
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return write_json(json);
 }
 
 void TarShards::load(const std::string& state, const InterruptCheck& interrupt) {
   std::string name;
   uint64_t offset = 0;
   try {
-    const auto json = nlohmann::json::parse(state);
+    const auto json = read_json(state);
     json.at("shard").get_to(place_);
     json.at("record").get_to(record_);
     name = json.value("name", "");

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/config/yaml_writer.h"
@@ -43,10 +44,10 @@ std::string code_text(const std::vector<std::string>& files) {
 
 SharedStart share_start(World& world, const SharedStart& of_root) {
   const std::string text = world.from_root([&] {
-    return nlohmann::json{{"time", of_root.time}, {"git", of_root.git}}.dump();
+    return write_json(nlohmann::json{{"time", of_root.time}, {"git", of_root.git}});
   });
   if (world.is_root()) return of_root;
-  const auto json = nlohmann::json::parse(text);
+  const auto json = read_json(text);
   return {json.at("time").get<std::string>(), json.at("git").get<std::string>()};
 }
 
@@ -55,13 +56,12 @@ void share_config(World& world, const Arguments& arguments, const RunSource& sou
   if (world.is_alone()) return;
   const std::string text = world.from_root([&] {
     const bool takes_copy = source.project && !arguments.current_code;
-    return nlohmann::json{{"config", to_yaml(*config.config.root().peek())},
-                          {"files", own_config(arguments, source)},
-                          {"code", takes_copy ? source.project->root() : ""}}
-        .dump();
+    return write_json(nlohmann::json{{"config", to_yaml(*config.config.root().peek())},
+                                     {"files", own_config(arguments, source)},
+                                     {"code", takes_copy ? source.project->root() : ""}});
   });
   if (!world.is_root()) {
-    const auto json = nlohmann::json::parse(text);
+    const auto json = read_json(text);
     const std::string own = own_config(arguments, {});
     const auto files = json.at("files").get<std::string>();
     if (!own.empty() && own != files) {

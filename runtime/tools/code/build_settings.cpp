@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/system/read_file.h"
 #include "runtime/core/system/stepop_library.h"
 
@@ -34,7 +35,7 @@ BuildSettings read() {
   // `{here}` lets an installation be moved.
   const std::string here = library.parent_path().string();
   try {
-    const auto json = nlohmann::json::parse(replace_all(*text, "{here}", here));
+    const auto json = read_json(replace_all(*text, "{here}", here));
     const char* compiler = std::getenv("STEPOP_CXX");
     const bool is_given = compiler != nullptr && *compiler != 0;
     return {.version = json.at("version"),

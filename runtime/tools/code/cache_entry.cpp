@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/checksum.h"
 #include "runtime/core/system/owner.h"
@@ -65,7 +66,7 @@ std::string CacheEntry::make_key() const {
 std::vector<CacheEntry::Build> CacheEntry::builds() const {
   const auto text = foreign_reason(json_path()).empty() ? try_read_file(json_path())
                                                         : std::optional<std::string>();
-  const Json all = text ? Json::parse(*text, nullptr, false) : Json::array();
+  const Json all = text ? try_read_ordered_json(*text) : Json::array();
   std::vector<Build> whole;
   for (const auto& build : all) {  // damaged entries are compiled again
     const bool is_whole = build.is_object() && build.contains("file") &&
@@ -112,7 +113,7 @@ CachedFile CacheEntry::keep(const std::vector<std::string>& headers, fs::file_ti
         std::error_code failed;
         return fs::last_write_time(path, failed) < begin && !failed;
       });
-  const std::string hash = content_checksum(sums.dump() + (is_sure ? "" : "?")).substr(0, 8);
+  const std::string hash = content_checksum(write_json(sums) + (is_sure ? "" : "?")).substr(0, 8);
   const std::string name = key_ + "-" + hash + extension_;
   file.path = folder_ + "/" + name;
   rename_into_place(part_path(), file.path);
@@ -121,7 +122,7 @@ CachedFile CacheEntry::keep(const std::vector<std::string>& headers, fs::file_ti
   for (const auto& build : builds()) {
     if (build.file != name) all.push_back(build.to_json());
   }
-  write_file_atomically(json_path(), all.dump(1) + "\n");
+  write_file_atomically(json_path(), write_json(all, 1) + "\n");
   return file;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/folders.h"
 #include "runtime/core/system/read_file.h"
@@ -44,7 +45,7 @@ CodeCopy::CodeCopy(const std::string& run, const std::string& until) {
   if (folders.empty()) return;
   folder_ = *std::max_element(folders.begin(), folders.end());
   try {
-    const Json json = Json::parse(try_read_file(folder_ + "/sources.json").value_or(""));
+    const Json json = read_ordered_json(try_read_file(folder_ + "/sources.json").value_or(""));
     root_ = json.at("root").get<std::string>();
     for (const auto& [name, checksum] : json.at("files").items()) {
       files_.push_back({name, checksum.get<std::string>()});
@@ -123,7 +124,7 @@ void CodeCopy::save(const std::vector<std::string>& files, const std::string& ti
   }
   // This file is written last: a folder with the file is complete.
   write_file_atomically(folder + "/sources.json",
-                        Json{{"root", root.string()}, {"files", names}}.dump(1) + "\n");
+                        write_json(Json{{"root", root.string()}, {"files", names}}, 1) + "\n");
 }
 
 }  // namespace stepop

@@ -10,6 +10,7 @@
 
 #include "runtime/core/base/abi.h"
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/shown_text.h"
 #include "runtime/core/system/atomic_file.h"
@@ -40,7 +41,7 @@ bool is_there(const Compiler& compiler, const fs::path& folder, const std::strin
 /// What `measured.json` has: `{"<compiler>": {"seconds": 14.2, "bytes": 132484380}}`.
 Json measured_headers(const fs::path& cache) {
   const auto text = try_read_file((cache / kMeasuredHeaders).string());
-  Json all = text ? Json::parse(*text, nullptr, /*allow_exceptions=*/false) : Json::object();
+  Json all = text ? try_read_json(*text) : Json::object();
   return all.is_object() ? all : Json::object();
 }
 
@@ -62,7 +63,7 @@ void keep_measured(const fs::path& cache, const Compiler& compiler, double secon
   all[compiler.identity()] = {{"seconds", seconds}, {"bytes", bytes}};
   try {
     make_private_folder(cache.string());
-    write_file_atomically((cache / kMeasuredHeaders).string(), all.dump(1) + "\n");
+    write_file_atomically((cache / kMeasuredHeaders).string(), write_json(all, 1) + "\n");
   } catch (const Error&) {  // the next header is made without it
   }
 }

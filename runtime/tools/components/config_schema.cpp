@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/base/ordered_map.h"
 #include "runtime/core/config/registry.h"
 #include "runtime/core/config/yaml_reader.h"
@@ -309,7 +310,7 @@ std::string config_schema(bool is_strict, const std::set<std::string>& built_in)
                        own[catalogue->kind()]));
     }
   }
-  return schema.dump(1);
+  return write_json(schema, 1);
 }
 
 }  // namespace stepop

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/config/registry.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/run_source.h"
@@ -112,7 +113,7 @@ int list_command(const Arguments& arguments, const ListFlags& own) {
   if (own.json) {
     if (!arguments.operands.empty())
       throw UsageError("stepop list --json: it has all names; leave out the word");
-    fmt::print("{}\n", all_names().dump(1));
+    fmt::print("{}\n", write_json(all_names(), 1));
     return 0;
   }
   const std::string word = arguments.operands.empty() ? "" : arguments.operands.front();

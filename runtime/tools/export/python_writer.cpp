@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/child_process.h"
@@ -152,7 +153,7 @@ void write_with_python(const PythonWriter& writer, const ExportedNetwork& export
   std::error_code ignored;
   const ChildResult result =
       run_child({python, "-c", std::string(kPreamble) + writer.code, folder / "net.pt",
-                 folder / "examples.pt", part, options.dump(), packages},
+                 folder / "examples.pt", part, write_json(options), packages},
                 interrupt);
   const std::string said = last_line_of(result.out);
   const auto fail = [&](const std::string& text) {
@@ -169,7 +170,7 @@ void write_with_python(const PythonWriter& writer, const ExportedNetwork& export
     const size_t begin = std::min(result.out.rfind(mark), result.out.size() - mark.size());
     throw fail(shortened(trimmed_end(result.out.substr(begin + mark.size())), kMost));
   }
-  const auto json = nlohmann::json::parse(said, nullptr, /*allow_exceptions=*/false);
+  const auto json = try_read_json(said);
   if (result.exit_code != 0 || result.signal != 0 || !json.is_object()) {
     throw fail(fmt::format(
         "{} ended with the {} {}: {}", python, result.signal != 0 ? "signal" : "status",

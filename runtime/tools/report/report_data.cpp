@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/difference.h"
@@ -52,7 +53,7 @@ class Report {
     part("the pictures", [&] { add_frames(); });
     part("the log", [&] { add_log(); });
     data_["notes"] = notes_;
-    return data_.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return write_json(data_);
   }
 
  private:

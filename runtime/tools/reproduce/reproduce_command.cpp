@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "runtime/core/base/json_text.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/reproduce/reproduction.h"
 
@@ -29,7 +30,7 @@ int reproduce_command(const Arguments& arguments, const ReproduceFlags& own) {
   Json parts = Json::array();
   for (const auto& [time, lines] : plan.parts) parts.push_back({{"time", time}, {"lines", lines}});
   const Json json = {{"run", plan.run}, {"problems", plan.problems}, {"parts", parts}};
-  fmt::print("{}\n", json.dump(1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", write_json(json, 1));
   return 0;
 }
 

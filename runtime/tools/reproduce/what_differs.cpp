@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/config.h"
 #include "runtime/core/system/checksum.h"
@@ -173,7 +174,7 @@ std::vector<std::string> what_differs(const std::string& root, const KnownStart&
 }
 
 std::optional<int64_t> threads_of(const StartRecord& start) {
-  const Json json = Json::parse(start.made_by, nullptr, /*allow_exceptions=*/false);
+  const Json json = try_read_ordered_json(start.made_by);
   if (!json.is_object() || !json.contains("threads") || !json["threads"].is_number_integer()) {
     return std::nullopt;
   }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text_table.h"
 #include "runtime/core/config/resolve.h"
@@ -141,7 +142,7 @@ int checkpoints_command(const Arguments& arguments, const CheckpointsFlags& own)
   if (own.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const auto& one : all) list.push_back(json_of(one));
-    fmt::print("{}\n", list.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}\n", write_json(list, 2));
     return 0;
   }
   std::vector<TextTable::Column> columns = {{"step", true}, {"epoch", true}, {"size", true},

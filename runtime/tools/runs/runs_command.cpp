@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/base/text_table.h"
@@ -217,24 +218,22 @@ nlohmann::ordered_json values_of(const RunSummary& run, const std::vector<std::s
   }
   for (const auto& key : keys) {
     const Value* value = run.config.find(key);
-    Json json = value != nullptr ? Json::parse(to_json(*value), nullptr, false) : Json();
+    Json json = value != nullptr ? try_read_ordered_json(to_json(*value)) : Json();
     values[key] = json.is_discarded() ? Json(flow_yaml(*value)) : std::move(json);  // infinity
   }
   return values;
 }
 
-constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
-
 std::string json_text_of(const std::vector<RunSummary>& runs, const std::vector<std::string>& keys,
                          bool with_commands) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const auto& run : runs) list.push_back(values_of(run, keys, with_commands));
-  return list.dump(2, ' ', false, kReplace) + "\n";
+  return write_json(list, 2) + "\n";
 }
 
 std::string csv_cell_of(const nlohmann::ordered_json& value) {
   if (value.is_null()) return "";
-  return csv_cell(value.is_string() ? value.get<std::string>() : value.dump());
+  return csv_cell(value.is_string() ? value.get<std::string>() : write_json(value));
 }
 
 std::string csv_text_of(const std::vector<RunSummary>& runs, const std::vector<std::string>& keys,

@@ -194,7 +194,7 @@ std::string survey_page(std::span<const TitledSurvey> surveys, const std::string
   json["title"] = title;
   json["datasets"] = Json::array();
   for (const auto& each : surveys) json["datasets"].push_back(survey_json(each));
-  const std::string data = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string data = write_json(json);
   return html_page({"elements.js", "survey.js"}, data, title);
 }
 

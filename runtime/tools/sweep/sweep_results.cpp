@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/system/append_file.h"
 #include "runtime/core/system/read_file.h"
@@ -22,8 +23,6 @@
 namespace stepop {
 namespace {
 
-constexpr auto kReplaceBadBytes = nlohmann::ordered_json::error_handler_t::replace;
-
 std::string ends_file(const SweepPlan& plan) { return plan.folder() + "/ends.jsonl"; }
 
 /// The last end of each run, by its number.
@@ -32,7 +31,7 @@ std::map<int64_t, RunEnd> read_ends(const SweepPlan& plan) {
   const std::string text = try_read_file(ends_file(plan)).value_or("");
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    const auto line = nlohmann::json::parse(text.substr(begin, end - begin), nullptr, false);
+    const auto line = try_read_json(text.substr(begin, end - begin));
     begin = end + 1;
     if (!line.is_object() || !line.contains("run") || !line["run"].is_number_integer()) continue;
     RunEnd& found = ends[line["run"].get<int64_t>()];
@@ -87,7 +86,7 @@ void record_end(const SweepPlan& plan, const RunEnd& end) {
                                        {"exit_code", end.exit_code},
                                        {"signal", end.signal},
                                        {"error", end.error}};
-  AppendFile(ends_file(plan)).append(line.dump(-1, ' ', false, kReplaceBadBytes) + "\n");
+  AppendFile(ends_file(plan)).append(write_json(line) + "\n");
 }
 
 std::string error_in_output(const std::string& text) {

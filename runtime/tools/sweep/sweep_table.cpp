@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/ordered_map.h"
 #include "runtime/core/base/text.h"
@@ -121,7 +122,7 @@ TextTable table_with(const SweepPlan& plan, const SweepResults& results,
 }
 
 Json json_value(const Value& value) {
-  Json json = Json::parse(to_json(value), nullptr, /*allow_exceptions=*/false);
+  Json json = try_read_ordered_json(to_json(value));
   return json.is_discarded() ? Json(flow_yaml(value)) : json;  // infinities
 }
 
@@ -155,7 +156,7 @@ const char* mode_of(MetricDirection direction) {
 std::string number_cell(const Json& value) {
   return value.is_null() || (value.is_number_float() && std::isnan(value.get<double>()))
              ? ""
-             : value.dump();
+             : write_json(value);
 }
 
 }  // namespace
@@ -263,7 +264,7 @@ std::string sweep_table_json(const SweepPlan& plan, const SweepResults& results)
                      {"over", plan.over()},
                      {"table", groups},
                      {"runs", runs}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return write_json(json, 2) + "\n";
 }
 
 std::string sweep_table_csv(const SweepPlan& plan, const SweepResults& results) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/config/value.h"
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/core/formats/safetensors_reader.h"
@@ -75,7 +76,7 @@ template <class Tensors>
 void add_tied(Tensors& tensors, const std::string& json) {
   Aliases aliases;
   try {
-    nlohmann::json::parse(json).get_to(aliases);
+    read_json(json).get_to(aliases);
   } catch (const nlohmann::json::exception&) {
     throw Error("its aliases are not a map of names");
   }
@@ -241,7 +242,7 @@ Aliases find_aliases(const State& state) {
 
 std::string aliases_to_json(const Aliases& aliases) {
   try {
-    return nlohmann::json(aliases).dump();
+    return write_json(nlohmann::json(aliases));
   } catch (const nlohmann::json::type_error&) {
     throw Error("the names of its tensors and its metadata must be UTF-8");
   }

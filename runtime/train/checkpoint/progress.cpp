@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/config/value.h"
 
 namespace stepop {
@@ -56,7 +57,7 @@ std::string Progress::to_json() const {
   if (rewinds != 0) json["rewinds"] = rewinds;
   if (!stopped_by.empty()) json["stopped_by"] = stopped_by;
   // A reason is a user's own text, of whatever bytes.
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return write_json(json);
 }
 
 namespace {
@@ -77,7 +78,7 @@ bool is_evaluation_folder(std::string_view path) {
 
 Progress Progress::from_json(const std::string& text) {
   try {
-    const auto json = nlohmann::json::parse(text);
+    const auto json = read_json(text);
     Progress progress;
     json.at("global_step").get_to(progress.global_step);
     json.at("epoch").get_to(progress.epoch);

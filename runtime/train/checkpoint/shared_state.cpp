@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/system/checksum.h"
 #include "runtime/train/checkpoint/state_bytes.h"
 
@@ -84,17 +85,17 @@ State gathered_state(World& world, const State& own, const OfThing& must_agree,
   if (world.is_alone()) return own;
   nlohmann::json digests = nlohmann::json::object();
   for (const auto& [name, tensor] : own) digests[name] = digest(tensor);
-  const std::vector<std::string> all = world.gather_bytes_at_root(digests.dump());
+  const std::vector<std::string> all = world.gather_bytes_at_root(write_json(digests));
 
   nlohmann::json asked = nlohmann::json::array();
   if (world.is_root()) {
     for (int rank = 0; rank < world.size(); ++rank) {
-      const auto theirs = nlohmann::json::parse(all[static_cast<size_t>(rank)]);
+      const auto theirs = read_json(all[static_cast<size_t>(rank)]);
       const Wanted wanted = wanted_of(world, rank, digests, theirs, must_agree, is_in_parts);
       asked.push_back({{"owners", wanted.owners}, {"names", wanted.names}});
     }
   }
-  asked = nlohmann::json::parse(world.broadcast_text(asked.dump()));
+  asked = read_json(world.broadcast_text(write_json(asked)));
   const auto of_me = asked.at(static_cast<size_t>(world.rank()));
   const auto owners = of_me.at("owners").get<std::set<std::string>>();
   const auto names = of_me.at("names").get<std::set<std::string>>();
@@ -137,7 +138,7 @@ std::optional<Checkpoint> broadcast_checkpoint(World& world, std::optional<Check
              {"made_by", checkpoint->made_by},
              {"checksum", checkpoint->checksum}};
   }
-  about = nlohmann::json::parse(world.broadcast_text(about.dump()));
+  about = read_json(world.broadcast_text(write_json(about)));
   if (about.is_null()) return std::nullopt;
   const std::string tensors =
       world.broadcast_text(world.is_root() ? to_bytes(checkpoint->tensors) : "");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 
 namespace stepop {
 
@@ -24,7 +25,7 @@ std::string to_bytes(const State& state) {
     }
     header.push_back(std::move(entry));
   }
-  std::string bytes = header.dump();
+  std::string bytes = write_json(header);
   bytes.reserve(bytes.size() + 1 + size);
   bytes += '\n';
   for (const auto& tensor : tensors) {
@@ -35,7 +36,7 @@ std::string to_bytes(const State& state) {
 
 State state_from_bytes(std::string_view bytes) {
   const size_t end = bytes.find('\n');
-  const auto header = nlohmann::json::parse(bytes.substr(0, end));
+  const auto header = read_json(bytes.substr(0, end));
   bytes.remove_prefix(end + 1);
   State state;
   for (const auto& entry : header) {

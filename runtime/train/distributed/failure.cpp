@@ -2,16 +2,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/core/base/json_text.h"
+
 namespace stepop {
 
 std::string to_text(const Failure& failure) {
-  return nlohmann::json{
-      {"rank", failure.rank}, {"exit_code", failure.exit_code}, {"text", failure.text}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return write_json(nlohmann::json{
+      {"rank", failure.rank}, {"exit_code", failure.exit_code}, {"text", failure.text}});
 }
 
 Failure failure_of(const std::string& text) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = try_read_json(text);
   try {
     const int exit_code = json.at("exit_code").get<int>();
     return {.rank = json.at("rank").get<int>(),

@@ -24,6 +24,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/base/shown_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/train/distributed/silent_connections.h"
@@ -100,7 +101,7 @@ class Meeter {
   Meeting meet() {
     connect();
     introduce();
-    if (place_.rank == 0) set(kNames, nlohmann::json(names_of_all()).dump());
+    if (place_.rank == 0) set(kNames, write_json(nlohmann::json(names_of_all())));
     read_names();
     make_group();
     wait_for_connections();
@@ -272,7 +273,7 @@ class Meeter {
     }
     const nlohmann::json about{
         {"size", place_.size}, {"host", own_host()}, {"process", ::getpid()}};
-    set(key_of("hello", place_.rank), about.dump());
+    set(key_of("hello", place_.rank), write_json(about));
   }
 
   std::vector<std::string> missing() {
@@ -297,7 +298,7 @@ class Meeter {
     }
     std::vector<std::string> names;
     for (int rank = 0; rank < place_.size; ++rank) {
-      const auto about = nlohmann::json::parse(get(key_of("hello", rank)));
+      const auto about = read_json(get(key_of("hello", rank)));
       names.push_back(fmt::format("rank {} on {}, process {}", rank,
                                   about.at("host").get<std::string>(),
                                   about.at("process").get<int>()));
@@ -313,7 +314,7 @@ class Meeter {
       if (!may_wait()) throw Error("rank 0 is waiting for processes that have not connected");
       std::this_thread::sleep_for(kLookAgain);
     }
-    met_.names = nlohmann::json::parse(get(kNames)).get<std::vector<std::string>>();
+    met_.names = read_json(get(kNames)).get<std::vector<std::string>>();
     if (static_cast<int>(met_.names.size()) == place_.size) return;
     throw Error(fmt::format("rank {} was started as one of {} processes, rank 0 as one of {}",
                             place_.rank, place_.size, met_.names.size()));

@@ -7,6 +7,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/interrupt.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/system/child_process.h"
 #include "runtime/train/iterator/hook.h"
 
@@ -56,9 +57,8 @@ class RunCommand : public Hook {
                                            {"state", state},
                                            {"step", step},
                                            {"error", error}};
-      constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
       words.insert(words.end(), {"curl", "-fsS", "-H", "Content-Type: application/json", "-d",
-                                 json.dump(-1, ' ', false, kReplace), url_});
+                                 write_json(json), url_});
     }
     const std::string what = url_.empty() ? "the command" : "curl";
     const time_t end = ::time(nullptr) + timeout_;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/formats/state.h"
 #include "runtime/train/checkpoint/state_bytes.h"
 
@@ -41,13 +42,12 @@ std::string to_bytes(const EvalMessage& message) {
     tensors[fmt::format("label{}.0", about["labels"].size())] = tensor;
     about["labels"].push_back(key);
   }
-  return about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n" +
-         to_bytes(tensors);
+  return write_json(about) + "\n" + to_bytes(tensors);
 }
 
 EvalMessage eval_message_from_bytes(std::string_view bytes) {
   const size_t end = bytes.find('\n');
-  const auto about = nlohmann::json::parse(bytes.substr(0, end));
+  const auto about = read_json(bytes.substr(0, end));
   const State tensors = state_from_bytes(bytes.substr(end + 1));
   EvalMessage message;
   message.indices = about.at("indices").get<std::vector<int64_t>>();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/system/atomic_file.h"
@@ -14,6 +15,7 @@
 #include "runtime/data/batch_source.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/checks/non_finite_data.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 namespace {
@@ -92,7 +94,7 @@ std::string NonFiniteRecorder::batches_text(const NonFinite& error,
       {.batch = beginning.epoch * batches + beginning.batch, .state = stream_at(beginning)},
       end - beginning.batch);
   if (!names.empty()) record["records"] = names;
-  return record.dump() + "\n";
+  return write_json(record) + "\n";
 }
 
 std::string NonFiniteRecorder::data_text(const NonFinite& error, const Beginning& beginning,

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/folders.h"
 #include "runtime/core/system/read_file.h"
@@ -22,7 +23,7 @@ std::optional<int64_t> evaluated_step(const RunDirectory& run) {
   constexpr int64_t kMost = 10'000;  // bytes
   const auto text = try_read_file(path_of(run), kMost);
   if (!text) return std::nullopt;
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto json = try_read_json(*text);
   if (!json.is_object() || !json.contains("step")) return std::nullopt;
   const auto& step = json["step"];
   return step.is_number_integer() ? std::optional(step.get<int64_t>()) : std::nullopt;

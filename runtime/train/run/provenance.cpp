@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/system/child_process.h"
 #include "runtime/core/system/look_at_data.h"
 #include "runtime/core/system/stepop_library.h"
@@ -49,7 +50,7 @@ void take_newer(const char* path, timespec& time) {
 
 /// An entry in readable form: `4 threads`, `oneDNN on`, `LibTorch 2.13.0`.
 std::string entry_text(const std::string& key, const nlohmann::ordered_json& value) {
-  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  const std::string text = value.is_string() ? value.get<std::string>() : write_json(value);
   if (key == "threads") return fmt::format("{} thread{}", text, text == "1" ? "" : "s");
   if (key == "build") return "a build of " + text;
   return key + " " + text;
@@ -99,13 +100,13 @@ std::string build_info(const c10::Device& device) {
       {"instructions", at::get_cpu_capability()},
       {"threads", at::get_num_threads()},
       {"oneDNN", context.userEnabledMkldnn() ? "on" : "off"}};
-  return entries.dump();
+  return write_json(entries);
 }
 
 std::string describe_change_of_machine(const std::string& before, const std::string& now) {
   using Json = nlohmann::ordered_json;
-  const Json old = Json::parse(before, nullptr, /*allow_exceptions=*/false);
-  const Json current = Json::parse(now, nullptr, /*allow_exceptions=*/false);
+  const Json old = try_read_ordered_json(before);
+  const Json current = try_read_ordered_json(now);
   if (!old.is_object() || !current.is_object()) return "";
   std::string was;
   std::string is;

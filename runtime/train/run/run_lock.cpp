@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/system/read_file.h"
 #include "runtime/core/system/start_thread.h"
 #include "runtime/train/run/provenance.h"
@@ -95,11 +96,11 @@ bool is_alive_here(const RunProcess& process) {
 std::string RunProcess::to_json() const {
   const nlohmann::ordered_json values = {{"state", state},     {"host", host}, {"pid", pid},
                                          {"started", started}, {"boot", boot}, {"ticks", ticks}};
-  return values.dump() + "\n";
+  return write_json(values) + "\n";
 }
 
 RunProcess RunProcess::from_json(const std::string& text) {
-  const auto values = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto values = try_read_json(text);
   RunProcess process;
   if (!values.is_object()) return process;
   const auto read = [&](const char* key, std::string& target) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/base/json_text.h"
 #include "runtime/train/run/machine.h"
 #include "runtime/train/run/provenance.h"
 
@@ -96,7 +97,7 @@ std::string StartRecord::to_json() const {
   for (const auto& tree : git) trees.push_back(tree_to_json(tree));
   Json files = Json::object();
   for (const auto& [key, file] : data) files[key] = data_to_json(file);
-  const Json made = Json::parse(made_by, nullptr, /*allow_exceptions=*/false);
+  const Json made = try_read_ordered_json(made_by);
   const Json json = {{"format", kFormat},
                      {"kind", kind},
                      {"time", time},
@@ -125,12 +126,12 @@ std::string StartRecord::to_json() const {
                      {"failures", failures},
                      {"is_whole", is_whole}};
   // Paths and environment values are bytes, which need not be UTF-8.
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return write_json(json, 1) + "\n";
 }
 
 std::optional<StartRecord> StartRecord::from_json(const std::string& text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = read_ordered_json(text);
     StartRecord record;
     record.kind = json.at("kind").get<std::string>();
     record.time = json.at("time").get<std::string>();
@@ -147,7 +148,7 @@ std::optional<StartRecord> StartRecord::from_json(const std::string& text) {
     record.step = json.value("step", int64_t{0});
     record.checkpoint = json.value("checkpoint", "");
     record.checkpoint_checksum = json.value("checkpoint_checksum", "");
-    record.made_by = json.value("made_by", Json::object()).dump();
+    record.made_by = write_json(json.value("made_by", Json::object()));
     record.libraries = texts_from_json(json.value("libraries", Json::object()));
     record.machine = texts_from_json(json.value("machine", Json::object()));
     record.environment = texts_from_json(json.value("environment", Json::object()));
@@ -178,10 +179,10 @@ std::vector<std::string> changes_since(const StartRecord& start, const std::stri
   const auto add = [&](const std::string& name, const std::string& was, const std::string& is) {
     if (was != is) changes.push_back(fmt::format("{}: it was {}, here it is {}", name, was, is));
   };
-  const Json before = Json::parse(start.made_by, nullptr, /*allow_exceptions=*/false);
-  const Json now = Json::parse(made_by_now, nullptr, /*allow_exceptions=*/false);
+  const Json before = try_read_ordered_json(start.made_by);
+  const Json now = try_read_ordered_json(made_by_now);
   const auto text_of = [](const Json& value) {
-    return value.is_string() ? value.get<std::string>() : value.dump();
+    return value.is_string() ? value.get<std::string>() : write_json(value);
   };
   if (before.is_object() && now.is_object()) {
     for (const auto& [key, value] : before.items()) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "runtime/core/base/json_text.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/train/distributed/world.h"
@@ -29,8 +30,8 @@ std::vector<std::string> untouched(World& world, const Update& update) {
     }
   }
   std::set<std::string> found(own.begin(), own.end());
-  for (const std::string& part : world.gather_bytes_at_root(own.dump())) {
-    for (const auto& name : nlohmann::json::parse(part)) found.insert(name.get<std::string>());
+  for (const std::string& part : world.gather_bytes_at_root(write_json(own))) {
+    for (const auto& name : read_json(part)) found.insert(name.get<std::string>());
   }
   std::vector<std::string> names;
   for (const auto& [name, tensor] : update.optimizer().parameters()) {
