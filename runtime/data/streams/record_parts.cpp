@@ -19,9 +19,10 @@
 #include "runtime/data/streams/shard_reader.h"
 
 namespace stepop {
-namespace {
 
 enum class PartKind { kImage, kClass, kText, kJson, kArray, kClip };
+
+namespace {
 
 constexpr std::string_view kKnown = "png, jpg, jpeg, cls, txt, json, npy";
 
