@@ -225,7 +225,7 @@ TEST_CASE("of shares the two largest are shown, in lines of their own where one 
   CHECK(shares({0.4F, 0.6F}) == "[0.4, 0.6]");
   CHECK(shares({-0.5F, 0.5F, 1}) == "[-0.5, 0.5, 1]");
   CHECK(shares({0.5F, 0.5F, 1}) == "[0.5, 0.5, 1]");
-  class Mixed : public Dataset {
+  class MixedLabels : public Dataset {
    public:
     int64_t size() const override { return 1; }
     Example get(int64_t, Random&) const override {
@@ -236,7 +236,7 @@ TEST_CASE("of shares the two largest are shown, in lines of their own where one 
     }
   };
   // Below the image there are #0, class, "12 0.7," and "15 0.3".
-  CHECK(decode_image(survey_sheet(survey_of(Mixed())), "sheet").size(1) ==
+  CHECK(decode_image(survey_sheet(survey_of(MixedLabels())), "sheet").size(1) ==
         14 + 128 + 2 + 4 * 18 + 14);
 }
 
