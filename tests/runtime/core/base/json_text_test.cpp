@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
 
 namespace stepop {
 namespace json_text_test {
@@ -34,6 +36,26 @@ TEST_CASE("a text is quoted, whatever bytes it has") {
   CHECK(json_text("a \"b\"\n") == R"("a \"b\"\n")");
   CHECK(json_text("\u00e4") == "\"\u00e4\"");
   CHECK(json_text("\xff") == "\"\ufffd\"");
+}
+
+TEST_CASE("JSON is read in its own order or by names, and written with whatever bytes it has") {
+  const std::string text = R"({"b": 1, "a": [true, null]})";
+  CHECK(write_json(read_ordered_json(text)) == R"({"b":1,"a":[true,null]})");
+  CHECK(write_json(read_json(text)) == R"({"a":[true,null],"b":1})");
+  CHECK(write_json(try_read_ordered_json(text), 1) ==
+        "{\n \"b\": 1,\n \"a\": [\n  true,\n  null\n ]\n}");
+  CHECK(write_json(nlohmann::json{{"\xff", "\xfe"}}) == "{\"\ufffd\":\"\ufffd\"}");
+  CHECK(write_json(nlohmann::ordered_json{"\xff"}) == "[\"\ufffd\"]");
+}
+
+TEST_CASE("a text that is no JSON is discarded, or an exception of nlohmann") {
+  for (const std::string text : {"", "{\"a\": 1", "{} {}", "\"\xff\""}) {
+    CAPTURE(text);
+    CHECK(try_read_json(text).is_discarded());
+    CHECK(try_read_ordered_json(text).is_discarded());
+    CHECK_THROWS_AS(read_json(text), nlohmann::json::exception);
+    CHECK_THROWS_AS(read_ordered_json(text), nlohmann::json::exception);
+  }
 }
 
 }  // namespace json_text_test
