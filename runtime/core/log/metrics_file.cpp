@@ -13,6 +13,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/json_text.h"
+#include "runtime/core/base/shown_text.h"
 #include "runtime/core/system/append_file.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/read_file.h"
@@ -31,7 +32,7 @@ double metric_number(const std::string& key, const OrderedJson& value) {
   throw Error(
       fmt::format("\"{}\": expected a number, \"NaN\", \"Infinity\" or \"-Infinity\", "
                   "found {}",
-                  key, write_json(value)));
+                  key, shown_text(write_json(value))));
 }
 
 int64_t metric_count(const std::string& key, const OrderedJson& value) {
@@ -39,7 +40,8 @@ int64_t metric_count(const std::string& key, const OrderedJson& value) {
       value.is_number_integer() && value.get<int64_t>() >= 0;  // numbers that are too large become
                                                                // negative
   if (is_count) return value.get<int64_t>();
-  throw Error(fmt::format("\"{}\": expected a whole number, found {}", key, write_json(value)));
+  throw Error(
+      fmt::format("\"{}\": expected a whole number, found {}", key, shown_text(write_json(value))));
 }
 
 /// Throws Error that says what is wrong.

@@ -134,6 +134,7 @@ TEST_CASE("the scalars of an evaluation are one object, else an error says what 
   CHECK(read("{\"a\": \"low\"}") == path +
                                         ": \"a\": expected a number, \"NaN\", \"Infinity\" or "
                                         "\"-Infinity\", found \"low\"");
+  CHECK(read("{\"a\": \"\u202elow\"}").ends_with("found \"\\u202elow\""));
 }
 
 TEST_CASE("a last line that lacks nothing but its end counts") {
