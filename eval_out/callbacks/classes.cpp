@@ -3,8 +3,11 @@
 #include <ATen/ops/argmax.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/core/base/number_text.h"
+#include "runtime/data/class_numbers.h"
 
 namespace stepop {
 namespace {
@@ -125,11 +128,12 @@ void check_class_names(const Config& params, int64_t classes) {
 
 std::vector<std::string> class_names(const CallbackArguments& arguments, int64_t count) {
   check_class_names(arguments.params, count);
-  const auto names = arguments.params.get("class_names", std::vector<std::string>{});
+  auto names = arguments.params.get("class_names", std::vector<std::string>{});
   if (!names.empty()) return names;
-  std::vector<std::string> numbers;
-  for (int64_t i = 0; i < count; ++i) numbers.push_back(std::to_string(i));
-  return numbers;
+  names = class_names_of(arguments.config, arguments.params.get("target", "class"));
+  names.resize(std::min(names.size(), static_cast<size_t>(count)));
+  while (static_cast<int64_t>(names.size()) < count) names.push_back(std::to_string(names.size()));
+  return names;
 }
 
 std::vector<Parameter> class_parameters(std::vector<Parameter> more) {

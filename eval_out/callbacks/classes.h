@@ -43,8 +43,9 @@ class Classes {
   int64_t count_ = -1;  ///< -1 until it is known.
 };
 
-/// The names of `count` classes: the parameter `class_names`, or else the classes' numbers. Throws
-/// UsageError unless there are `count` names.
+/// The names of `count` classes: the parameter `class_names`, or else those that the config has for
+/// the key `target`, or else the classes' numbers. Throws UsageError when the parameter does not
+/// have `count` names.
 std::vector<std::string> class_names(const CallbackArguments& arguments, int64_t count);
 
 /// What a callback that counts classes says of its parameters, once it is known how many classes

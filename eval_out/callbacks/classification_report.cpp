@@ -102,7 +102,8 @@ STEPOP_REGISTER_CALLBACK(
     classification_report, classification_report,
     {"Precision, recall and F1 of each class, their plain and their weighted averages.",
      class_parameters({{"by_class", "false", "log those of each class as well"},
-                       {"class_names", "[]", "their names in order, instead of numbers"}})});
+                       {"class_names", "[]",
+                        "their names in order; by default those of the data"}})});
 STEPOP_CALLBACK_KEYS(classification_report, {"logits", KeyParameter::From::kFile}, {"target"});
 STEPOP_CLASS_CHECK(classification_report, check_class_names);
 

@@ -204,7 +204,8 @@ STEPOP_REGISTER_CALLBACK(
     confusion_matrix, confusion_matrix,
     {"How often each class was taken for each other, as a table and a picture.",
      class_parameters({{"normalize", "false", "shares of each true class instead of counts"},
-                       {"class_names", "[]", "their names in order, instead of numbers"}})});
+                       {"class_names", "[]",
+                        "their names in order; by default those of the data"}})});
 STEPOP_CALLBACK_KEYS(confusion_matrix, {"logits", KeyParameter::From::kFile}, {"target"});
 STEPOP_CLASS_CHECK(confusion_matrix, check_class_names);
 

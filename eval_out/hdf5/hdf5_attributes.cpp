@@ -82,6 +82,18 @@ Hdf5Id create_attribute(hid_t object, const std::string& name, const Attribute& 
   return attribute;
 }
 
+void add_texts_attribute(hid_t object, const std::string& name,
+                         const std::vector<std::string>& texts) {
+  const std::string context = fmt::format("cannot create the attribute {}", name);
+  std::vector<const char*> data;
+  for (const auto& text : texts) data.push_back(text.c_str());
+  const Hdf5Id type = hdf5_text_type();
+  const Hdf5Id attribute(
+      H5Acreate2(object, name.c_str(), type, hdf5_space({data.size()}), H5P_DEFAULT, H5P_DEFAULT),
+      H5Aclose, context);
+  check_hdf5(H5Awrite(attribute, type, static_cast<const void*>(data.data())), context);
+}
+
 void set_attribute(hid_t attribute, const Attribute& value) {
   const Hdf5Id type = attribute_type(value);
   const auto* text = std::get_if<std::string>(&value);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "eval_out/hdf5/hdf5.h"
 #include "eval_out/hdf5/hdf5_values.h"
@@ -10,6 +11,10 @@ namespace stepop {
 
 /// Adds the attribute `name` to a file or group and returns it, for `set_attribute`.
 Hdf5Id create_attribute(hid_t object, const std::string& name, const Attribute& value);
+
+/// Adds the attribute `name` with a list of texts, [texts], to an array or group.
+void add_texts_attribute(hid_t object, const std::string& name,
+                         const std::vector<std::string>& texts);
 
 /// Gives an attribute another value of the type with which it was created.
 void set_attribute(hid_t attribute, const Attribute& value);

@@ -247,6 +247,20 @@ void EvalFileWriter::in_context(const std::string& what, const Function& functio
   }
 }
 
+/// Gives arrays of classes their names.
+void EvalFileWriter::name_classes() {
+  // HDF5 keeps an attribute of at most 64 kB, which has 16 bytes for each text.
+  constexpr size_t kMostNames = 4000;
+  for (const auto& array : arrays) {
+    const auto* names = class_names.find(array.key.substr(array.key.find('/') + 1));
+    if (names == nullptr || names->size() > kMostNames) continue;
+    in_context(array.key, [&] {
+      const Hdf5Id object(H5Oopen(file_, array.key.c_str(), H5P_DEFAULT), H5Oclose, "cannot open");
+      add_texts_attribute(object, "class_names", *names);
+    });
+  }
+}
+
 void EvalFileWriter::create_arrays(const EvalBatch& batch) {
   const Hdf5Lock lock;
   const auto batch_size = static_cast<int64_t>(batch.indices.size());
@@ -269,6 +283,7 @@ void EvalFileWriter::create_arrays(const EvalBatch& batch) {
       }
     });
   }
+  name_classes();
   in_context("the first batch", [&] { take_name(); });
   reserve_space(part_.path, 0, hdf5_file_size(file_));
 }

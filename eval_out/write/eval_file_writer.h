@@ -62,6 +62,9 @@ class EvalFileWriter {
   /// and the thread that writes them reads it, with a queue between the two.
   std::vector<EvalArray> arrays;
 
+  /// As in EvalWriterOptions; set before the first batch.
+  OrderedMap<std::vector<std::string>> class_names;
+
   /// The number of rows in the file when it was opened, and the last row's index in the dataset.
   int64_t first_row() const { return first_row_; }
   int64_t last_index() const { return last_index_; }
@@ -79,6 +82,7 @@ class EvalFileWriter {
   template <class Function>
   void in_context(const std::string& what, const Function& function);
   void create_arrays(const EvalBatch& batch);
+  void name_classes();
   void take_name();
   void open_arrays();
   void write_batch(const EvalBatch& batch);

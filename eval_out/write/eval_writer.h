@@ -31,6 +31,9 @@ struct EvalWriterOptions {
   /// exactly these attributes; `rows()` gives the number of its rows. Otherwise the .part is
   /// replaced. If another process has it open, the constructor throws Error.
   bool resume = false;
+  /// By key: the names of the classes that an output or label of this key holds as numbers, an
+  /// attribute of its array.
+  OrderedMap<std::vector<std::string>> class_names = {};
 };
 
 struct EvalBatch;

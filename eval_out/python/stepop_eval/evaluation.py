@@ -68,6 +68,14 @@ class Evaluation:
             self._config = read_config(self.path, self._file.attributes)
         return self._config
 
+    def class_names(self, key: str = "class") -> List[str]:
+        """The names of the classes under a key of the examples, in the order of their numbers; empty
+        when the run has none."""
+        found: Any = self.config.get("class_names")
+        for part in key.split("/"):
+            found = found.get(part) if isinstance(found, dict) else None
+        return list(found) if isinstance(found, list) else []
+
     @property
     def global_step(self) -> Optional[int]:
         """The training steps of the evaluated weights; None when the file does not say."""

@@ -71,7 +71,9 @@ void Config::set_default(std::string_view path, Value value) const {
     if (place->is_null()) *place = Value(Value::Map{});
     if (place->is_list()) {
       const int64_t index = list_index(part);
-      if (index >= 0 && index < static_cast<int64_t>(place->as_list().size())) {
+      const auto size = static_cast<int64_t>(place->as_list().size());
+      if (index == size) place->as_list().emplace_back();
+      if (index >= 0 && index <= size) {
         place = &place->as_list()[static_cast<size_t>(index)];
         continue;
       }

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "runtime/core/base/error.h"
+#include "runtime/data/class_numbers.h"
 
 namespace stepop {
 namespace {
@@ -63,36 +64,51 @@ std::vector<std::string> list_files(const std::string& folder, const std::string
 }
 
 ClassFiles list_class_files(const Config& params, const std::string& folder, const FileKind& kind) {
-  ClassFiles files;
   const bool are_named = params.has("classes");
+  const bool has_unknown = read_unknown_classes(params);
+  ClassFiles files;
+  std::vector<std::string> names;
+  std::vector<std::vector<std::string>> found;
   bool has_classes = true;
-  std::vector<int64_t> indices;
   try {
-    const auto names = are_named ? get_classes(params, folder) : list_classes(folder);
+    names = are_named ? get_classes(params, folder) : list_classes(folder);
     has_classes = !are_named || !names.empty();
     if (!has_classes) files.paths = list_files(folder, "", kind.endings);
-    for (size_t i = 0; i < names.size(); ++i) {
-      const auto found = list_files(folder, names[i], kind.endings);
-      if (found.empty() && !are_named) {
-        throw Error(
-            fmt::format("{}/{}: this class folder holds no {}; add some, or name the "
-                        "classes with \"classes\"",
-                        folder, names[i], kind.file));
-      }
-      files.paths.insert(files.paths.end(), found.begin(), found.end());
-      indices.resize(files.paths.size(), static_cast<int64_t>(i));
-    }
+    for (const auto& name : names) found.push_back(list_files(folder, name, kind.endings));
   } catch (const fs::filesystem_error& error) {
     throw Error(
         fmt::format("{}: cannot be listed: {}", error.path1().string(), error.code().message()));
   }
+  for (const auto& of_class : found) {
+    files.paths.insert(files.paths.end(), of_class.begin(), of_class.end());
+  }
+  const auto check_folder = [&](size_t i) {
+    if (!found[i].empty() || are_named) return;
+    throw Error(
+        fmt::format("{}/{}: this class folder holds no {}; add some, or name the classes "
+                    "with \"classes\"",
+                    folder, names[i], kind.file));
+  };
+  if (files.paths.empty() && !names.empty()) check_folder(0);
   if (files.paths.empty()) {
     throw Error(fmt::format("{}: holds no {}; they are looked for as {}{} below it", folder,
                             kind.plural, has_classes ? "CLASS/" : "", kind.pattern));
   }
   if (!has_classes) return files;
-  files.classes = at::empty({static_cast<int64_t>(indices.size())}, at::kLong);
-  std::ranges::copy(indices, files.classes.mutable_data_ptr<int64_t>());
+  const ClassNumbers classes(params, "class", {.names = names, .has_unknown = has_unknown});
+  files.classes = at::empty({static_cast<int64_t>(files.paths.size())}, at::kLong);
+  auto* number_of_file = files.classes.mutable_data_ptr<int64_t>();
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!classes.are_given()) check_folder(i);
+    if (found[i].empty()) continue;
+    const auto number = classes.find(names[i]);
+    if (!number) {
+      throw Error(fmt::format("{}/{}: expected {}; \"classes\" leaves folders out", folder,
+                              names[i], classes.expected()));
+    }
+    number_of_file = std::fill_n(number_of_file, found[i].size(), *number);
+  }
+  files.notice = classes.notice(files.classes);
   return files;
 }
 

@@ -29,13 +29,16 @@ struct FileKind {
 struct ClassFiles {
   std::vector<std::string> paths;  ///< Relative to the folder.
   at::Tensor classes;              ///< int64 [files]; undefined without classes.
+  std::string notice;              ///< For `Dataset::notice`.
 };
 
-/// Lists `folder`. The parameter `classes` has the class folders in the order of their index, by
-/// default all folders, sorted; with `classes: []` there are no classes, and files at any depth are
-/// taken. Throws Error when there are no files, when a class occurs twice or has no folder, and
-/// when a class that `classes` does not name has no files: a missing class would silently change
-/// the index of all later classes.
+/// Lists `folder`. The names of the class folders have the numbers of ClassNumbers for the key
+/// `class`, where the training's are those of the parameter `classes`, by default of all folders,
+/// sorted. With `classes` only these folders are read; with `classes: []` there are no classes, and
+/// files at any depth are taken. With `unknown: id` a folder that is no class has the number behind
+/// the last one. Throws Error when there are no files, when a class occurs twice or has no folder,
+/// for a folder that is no class of the training, and in the training for a folder without files,
+/// unless `classes` names it.
 ClassFiles list_class_files(const Config& params, const std::string& folder, const FileKind& kind);
 
 }  // namespace stepop

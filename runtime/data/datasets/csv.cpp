@@ -155,6 +155,15 @@ std::string notice_of(const std::string& path, const MissingValues& missing, con
   return parts.empty() ? "" : fmt::format("{}: {}", path, fmt::join(parts, "; "));
 }
 
+/// Says which classes no row has.
+void add_class_notices(const std::vector<CsvColumn>& columns, std::string& notice) {
+  for (const auto& column : columns) {
+    const std::string text = column.classes ? column.classes->notice(column.numbers) : "";
+    if (text.empty()) continue;
+    notice += fmt::format("{}column \"{}\": {}", notice.empty() ? "" : "; ", column.name, text);
+  }
+}
+
 CsvRows read_rows(const Config& params) {
   std::vector<std::string> absent;
   CsvTable table = read_csv_table(params, absent);
@@ -164,7 +173,7 @@ CsvRows read_rows(const Config& params) {
   missing.check();
   std::vector<bool> is_kept = missing.dropped();
   is_kept.flip();
-  const std::string notice = notice_of(table.path, missing, fit, absent);
+  std::string notice = notice_of(table.path, missing, fit, absent);
   missing.fill(table, fit.fills);
   std::vector<bool> is_taken = folds.is_taken;
   keep_rows(is_taken, is_kept);
@@ -176,6 +185,7 @@ CsvRows read_rows(const Config& params) {
   join_vectors(columns, params);
   table.columns = {};
   if (count_of(is_taken) == static_cast<int64_t>(is_taken.size())) {
+    add_class_notices(columns, notice);
     return {std::move(table), std::move(columns), notice};
   }
   keep_rows(table.lines, is_taken);
@@ -185,6 +195,7 @@ CsvRows read_rows(const Config& params) {
     if (column.numbers.defined()) column.numbers = column.numbers.index_select(0, places);
     if (!column.texts.empty()) keep_rows(column.texts, is_taken);
   }
+  add_class_notices(columns, notice);
   return {std::move(table), std::move(columns), notice};
 }
 
@@ -197,12 +208,12 @@ CsvRows read_rows(const Config& params) {
 ///
 ///     columns: {file: {type: image, key: image}, label: {type: class, key: class}, name: text}
 ///
-/// The types: `int`, an int64 []; `float`, a float []; `text`; `class`, an int64 [] that is the
-/// text's place among all texts of the column, sorted, or in the list `classes` (with `unknown: id`
-/// any other text gets the next id after these); `image`, the path of a PNG or JPEG relative to the
-/// CSV file, read as float [C, H, W] in [-1, 1]; `skip`. A column that is not listed is int, float
-/// or text, whichever fits all cells that are not missing. A column without a name, such as the
-/// index that pandas writes, is left out.
+/// The types: `int`, an int64 []; `float`, a float []; `text`; `class`, an int64 [] by
+/// ClassNumbers, which in the training is the text's place among all texts of the column, sorted,
+/// or in the list `classes` (with `unknown: id` any other text gets the number behind these);
+/// `image`, the path of a PNG or JPEG relative to the CSV file, read as float [C, H, W] in [-1, 1];
+/// `skip`. A column that is not listed is int, float or text, whichever fits all cells that are not
+/// missing. A column without a name, such as the index that pandas writes, is left out.
 ///
 /// In a column of numbers, a cell is missing when it is empty, NA, NaN, null or None; in a column
 /// of classes or images, when it is empty. `missing` says how missing cells are handled: `error`,
@@ -338,7 +349,7 @@ STEPOP_REGISTER_DATASET(
        "name of the split, such as train, whose Csv gives what is not given here, with its means, "
        "medians and classes"},
       {"fills", "null", "fitted: the means and medians of the training rows"},
-      {"classes", "null", "fitted: the texts of the training rows that have an id"},
+      {"classes", "null", "fitted, in configs of 0.1.0: the texts of the training rows"},
       {"separator", "\",\"", "one character"},
       {"size", "null", "[H, W] to resize images to; null: as stored"},
       {"channels", "null", "of images, 1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});

@@ -119,33 +119,38 @@ at::Tensor numbers(const CsvTable& table, size_t column, at::ScalarType type, co
   return all;
 }
 
-at::Tensor class_indices(const CsvTable& table, size_t column, std::vector<std::string> classes,
-                         bool has_unknown, bool is_fitted) {
-  const auto& cells = table.columns[column];
-  if (classes.empty()) {
-    classes = cells;
-    std::sort(classes.begin(), classes.end());
-    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
-    std::erase(classes, "");
+/// The texts of a column, sorted.
+std::vector<std::string> texts_of(std::vector<std::string> cells) {
+  std::sort(cells.begin(), cells.end());
+  cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
+  std::erase(cells, "");
+  return cells;
+}
+
+/// Reads a class column's numbers.
+void number_classes(const CsvTable& table, size_t column, const CsvColumnOptions& options,
+                    const Config& params, const CsvClasses& fitted, CsvColumn& result) {
+  FoundClasses found{.names = options.classes, .has_unknown = options.has_unknown};
+  const auto of_training = fitted.names.find(result.name);
+  const bool is_fitted = found.names.empty() && of_training != fitted.names.end();
+  if (is_fitted) {
+    found.names = of_training->second;
+    found.are_of_training = fitted.are_of_training;
+  } else if (found.names.empty()) {
+    found.names = texts_of(table.columns[column]);
   }
-  std::map<std::string_view, int64_t> indices;
-  for (const auto& name : classes) indices.emplace(name, static_cast<int64_t>(indices.size()));
-  const std::string expected =
-      is_fitted ? fmt::format(
-                      "a class of the training rows (with \"unknown: id\" any other has the "
-                      "id {}): {}",
-                      indices.size(), list_text(classes))
-                : fmt::format("a class of {}", list_text(classes));
-  return numbers<int64_t>(table, column, at::kLong, expected.c_str(),
-                          [&](const std::string& cell, int64_t& index) {
-                            const auto found = indices.find(cell);
-                            if (found != indices.end()) {
-                              index = found->second;
-                            } else if (has_unknown) {
-                              index = static_cast<int64_t>(indices.size());
-                            }
-                            return found != indices.end() || has_unknown;
-                          });
+  const ClassNumbers& classes = result.classes.emplace(params, options.key, std::move(found));
+  const std::string expected = is_fitted || classes.are_given()
+                                   ? classes.expected()
+                                   : fmt::format("a class of {}", list_text(classes.names()));
+  std::unordered_map<std::string_view, std::optional<int64_t>, KeyHash> known;
+  result.numbers = numbers<int64_t>(table, column, at::kLong, expected.c_str(),
+                                    [&](const std::string& cell, int64_t& number) {
+                                      const auto [place, is_new] = known.try_emplace(cell);
+                                      if (is_new) place->second = classes.find(cell);
+                                      number = place->second.value_or(0);
+                                      return place->second.has_value();
+                                    });
 }
 
 /// The files that the cells name, relative to the table's own folder. A missing file is found here
@@ -169,7 +174,8 @@ std::vector<std::string> image_paths(const CsvTable& table, size_t column) {
   return paths;
 }
 
-CsvColumn read_column(const CsvTable& table, size_t column, const CsvColumnOptions& options) {
+CsvColumn read_column(const CsvTable& table, size_t column, const CsvColumnOptions& options,
+                      const Config& params, const CsvClasses& classes) {
   const auto& cells = table.columns[column];
   CsvColumn result{.name = table.header[column],
                    .key = options.key,
@@ -184,8 +190,7 @@ CsvColumn read_column(const CsvTable& table, size_t column, const CsvColumnOptio
       result.numbers = numbers<float>(table, column, at::kFloat, "a float32 number", parse_float);
       break;
     case CsvType::kClass:
-      result.numbers =
-          class_indices(table, column, options.classes, options.has_unknown, options.is_fitted);
+      number_classes(table, column, options, params, classes, result);
       break;
     case CsvType::kText:
       result.texts = cells;
@@ -255,11 +260,6 @@ std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& par
     CsvColumnOptions options =
         is_named ? found->second : CsvColumnOptions{.key = name, .type = {}, .classes = {}};
     if (options.type == CsvType::kSkip) continue;
-    const auto known = classes.find(name);
-    if (options.classes.empty() && known != classes.end()) {
-      options.classes = known->second;
-      options.is_fitted = true;
-    }
     if (!options.type && std::find(floats.begin(), floats.end(), name) != floats.end()) {
       options.type = CsvType::kFloat;
     }
@@ -275,7 +275,7 @@ std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& par
                          fmt::format("the key \"{}\" is also that of the column \"{}\"",
                                      options.key, other->second));
     }
-    columns.push_back(read_column(table, c, options));
+    columns.push_back(read_column(table, c, options, params, classes));
   }
   if (columns.empty()) throw Error(table.path + ": no column is left to read");
   return columns;

@@ -9,6 +9,7 @@
 
 #include "runtime/core/config/config.h"
 #include "runtime/core/formats/csv_file.h"
+#include "runtime/data/class_numbers.h"
 
 namespace stepop {
 
@@ -22,6 +23,7 @@ struct CsvColumn {
   CsvType type;
   at::Tensor numbers;              ///< [rows]: int64 for ints and classes, float for floats.
   std::vector<std::string> texts;  ///< Texts, or the absolute paths of images.
+  std::optional<ClassNumbers> classes = {};  ///< Of a class column.
 };
 
 /// What the config says about a column.
@@ -30,11 +32,13 @@ struct CsvColumnOptions {
   std::optional<CsvType> type;  ///< By default, `infer_csv_type` finds it.
   std::vector<std::string> classes;
   bool has_unknown = false;  ///< Any text that is not a class gets the next id after the classes.
-  bool is_fitted = false;    ///< The classes come from the training rows.
 };
 
-/// For each class column, by name, the texts that have an id.
-using CsvClasses = std::map<std::string, std::vector<std::string>>;
+/// The texts of the training rows in each class column, by name.
+struct CsvClasses {
+  std::map<std::string, std::vector<std::string>> names;
+  bool are_of_training = false;  ///< `fit: train` has found them.
+};
 
 /// The parameter `columns`: a map from a column to its type, or to a map of `type`, `key`,
 /// `classes` and `unknown`. Throws UsageError for anything else and for a column that `table` does
@@ -52,10 +56,10 @@ void check_csv_column(const CsvTable& table, const std::string& name, const Conf
                       const std::string& place);
 
 /// Reads the columns of `table` that the parameter `columns` does not skip; csv.cpp describes the
-/// types. `classes` gives the classes of columns where the config does not; without an entry, the
-/// classes are all texts of the column. The columns in `floats` are floats unless the config says
-/// otherwise. Throws Error with file, line and column for a cell that does not fit its column's
-/// type.
+/// types. `classes` gives the names of a column's classes where the config does not; without an
+/// entry, they are all texts of the column. ClassNumbers gives their numbers. The columns in
+/// `floats` are floats unless the config says otherwise. Throws Error with file, line and column
+/// for a cell that does not fit its column's type.
 std::vector<CsvColumn> read_csv_columns(const CsvTable& table, const Config& params,
                                         const CsvClasses& classes = {},
                                         const std::vector<std::string>& floats = {});

@@ -19,10 +19,6 @@
 namespace stepop {
 namespace {
 
-/// Nobody reads a config with more names than this. Larger lists of classes are looked up in the
-/// training table at each start.
-constexpr size_t kMostSavedClasses = 1000;
-
 /// Empty if the config has no separator.
 std::optional<char> get_separator(const Config& params) {
   const bool is_given = params.has("separator");
@@ -128,7 +124,7 @@ CsvFit read_saved(const Config& params) {
   }
   if (const Value* classes = saved_map(params, "classes")) {
     for (const auto& [name, value] : classes->as_map()) {
-      auto& names = fit.classes[name];
+      auto& names = fit.classes.names[name];
       const bool is_list = value.is_list();
       for (const auto& item : is_list ? value.as_list() : Value::List{}) {
         if (item.is_text()) names.push_back(item.as_text());
@@ -141,23 +137,20 @@ CsvFit read_saved(const Config& params) {
   return fit;
 }
 
-void save(const CsvFit& fit, const Config& params) {
+void save_fills(const CsvFit& fit, const Config& params) {
   Value::Map fills;
   for (const auto& [name, value] : fit.fills) fills.set(name, value);
   if (!fills.empty()) params.set_default("fills", fills);
-  Value::Map classes;
-  for (const auto& [name, names] : fit.classes) {
-    if (names.size() > kMostSavedClasses) continue;
-    classes.set(name, Value::List(names.begin(), names.end()));
-  }
-  if (!classes.empty()) params.set_default("classes", classes);
 }
 
-/// The class columns whose classes the config does not list.
-std::vector<std::string> open_classes(const CsvTable& table, const Config& params) {
+/// The class columns whose classes the config does not list; with `is_known` also not those whose
+/// names `class_names` has.
+std::vector<std::string> open_classes(const CsvTable& table, const Config& params,
+                                      bool is_known = false) {
   std::vector<std::string> names;
   for (const auto& [name, options] : read_csv_options(table, params)) {
-    if (options.type == CsvType::kClass && options.classes.empty()) names.push_back(name);
+    if (options.type != CsvType::kClass || !options.classes.empty()) continue;
+    if (!is_known || class_names_of(params, options.key).empty()) names.push_back(name);
   }
   return names;
 }
@@ -165,7 +158,8 @@ std::vector<std::string> open_classes(const CsvTable& table, const Config& param
 bool has_all(const CsvFit& fit, const std::vector<std::string>& fills,
              const std::vector<std::string>& classes) {
   return std::ranges::all_of(fills, [&](const auto& name) { return fit.fills.contains(name); }) &&
-         std::ranges::all_of(classes, [&](const auto& name) { return fit.classes.contains(name); });
+         std::ranges::all_of(classes,
+                             [&](const auto& name) { return fit.classes.names.contains(name); });
 }
 
 /// The fit on the table's own training rows.
@@ -175,9 +169,9 @@ CsvFit fit_here(const CsvTable& table, const MissingValues& missing, const CsvFo
   for (size_t row = 0; row < is_taken.size(); ++row) {
     if (missing.dropped()[row]) is_taken[row] = false;
   }
-  CsvFit fit{.fills = missing.fit(is_taken), .classes = {}};
+  CsvFit fit{.fills = missing.fit(is_taken)};
   for (const auto& name : open_classes(table, params)) {
-    fit.classes[name] =
+    fit.classes.names[name] =
         classes_of(table, table.places.at(name), is_taken, missing.constant_of(name));
   }
   return fit;
@@ -186,7 +180,7 @@ CsvFit fit_here(const CsvTable& table, const MissingValues& missing, const CsvFo
 /// Completes the values from the config with fitted values.
 CsvFit complete(CsvFit saved, const CsvFit& fitted) {
   saved.fills.insert(fitted.fills.begin(), fitted.fills.end());
-  saved.classes.insert(fitted.classes.begin(), fitted.classes.end());
+  saved.classes.names.insert(fitted.classes.names.begin(), fitted.classes.names.end());
   return saved;
 }
 
@@ -254,23 +248,24 @@ CsvFolds read_csv_folds(const CsvTable& table, const Config& params) {
 CsvFit fit_csv(const CsvTable& table, const MissingValues& missing, const CsvFolds& folds,
                const Config& params) {
   const auto fills = missing.fitted_columns();
-  const auto classes = open_classes(table, params);
   if (!params.has("fit")) {
     CsvFit fit = read_saved(params);
-    if (has_all(fit, fills, classes)) return fit;
+    if (has_all(fit, fills, open_classes(table, params))) return fit;
     fit = complete(std::move(fit), fit_here(table, missing, folds, params));
-    // Without statistics and folds, the classes come from this table, so nothing needs to be saved.
-    if (!fit.fills.empty() || params.has("folds")) save(fit, params);
+    save_fills(fit, params);
     return fit;
   }
   const Config part = part_to_fit(params, "Csv");
+  const auto classes = open_classes(table, params, /*is_known=*/true);
   CsvFit fit = read_saved(part);
-  if (has_all(fit, fills, classes)) return fit;
-  const CsvTable training = read_table(part);
-  const MissingValues missing_there(training, part);
-  fit = complete(std::move(fit),
-                 fit_here(training, missing_there, read_csv_folds(training, part), part));
-  save(fit, part);
+  if (!has_all(fit, fills, classes)) {
+    const CsvTable training = read_table(part);
+    const MissingValues missing_there(training, part);
+    fit = complete(std::move(fit),
+                   fit_here(training, missing_there, read_csv_folds(training, part), part));
+    save_fills(fit, part);
+  }
+  fit.classes.are_of_training = params.get<std::string>("fit") == "train";
   for (const auto& name : fills) {
     if (fit.fills.contains(name)) continue;
     throw params.error(join_path("missing", name),
@@ -279,7 +274,7 @@ CsvFit fit_csv(const CsvTable& table, const MissingValues& missing, const CsvFol
                                    part.path()));
   }
   for (const auto& name : classes) {
-    if (fit.classes.contains(name)) continue;
+    if (fit.classes.names.contains(name)) continue;
     throw params.error(join_path("columns", name),
                        fmt::format("{} has no such column of \"type: class\", or gives its classes "
                                    "in its config",

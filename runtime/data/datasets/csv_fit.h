@@ -24,8 +24,7 @@ CsvFolds read_csv_folds(const CsvTable& table, const Config& params);
 /// What a table needs from the training rows.
 struct CsvFit {
   std::map<std::string, double> fills;  ///< The value for missing cells, by column.
-  CsvClasses classes;                   ///< The texts that have an id, by column, in the order of
-                                        ///< the ids.
+  CsvClasses classes = {};
 };
 
 /// Reads the table from the file given by `path` and `separator`. With the parameter `fit`, all
@@ -35,8 +34,8 @@ struct CsvFit {
 CsvTable read_csv_table(const Config& params, std::vector<std::string>& absent);
 
 /// What `table` needs from the training rows: the values that the config has from an earlier start,
-/// or a fit on the table's own training rows or on the table of the split that `fit` names. A new
-/// fit is written into the config.
+/// or a fit on the table's own training rows or on the table of the split that `fit` names. New
+/// values for missing cells are written into the config; ClassNumbers writes the classes.
 CsvFit fit_csv(const CsvTable& table, const MissingValues& missing, const CsvFolds& folds,
                const Config& params);
 

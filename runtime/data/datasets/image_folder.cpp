@@ -12,10 +12,10 @@ namespace {
 
 /// A folder with one folder of PNG and JPEG images for each class: `path/cat/1.png`.
 ///
-/// Parameters: `path`, the folder; `classes` as in list_class_files; `size` and `channels` as in
-/// ImageReader. Images are found by their extension, at any depth below a class folder, in the
-/// order of their names. Hidden files and folders, and images that lie beside the class folders,
-/// are left out.
+/// Parameters: `path`, the folder; `classes` and `unknown` as in list_class_files; `size` and
+/// `channels` as in ImageReader. Images are found by their extension, at any depth below a class
+/// folder, in the order of their names. Hidden files and folders, and images that lie beside the
+/// class folders, are left out.
 ///
 /// An example holds `image`, float [C, H, W] in [-1, 1], `class`, int64 [], if there are classes,
 /// and the text `path`, relative to the folder. Throws Error as list_class_files does.
@@ -47,6 +47,7 @@ class ImageFolder : public Dataset {
     if (!files_.classes.defined()) return {};
     return {"class"};
   }
+  std::string notice() const override { return files_.notice; }
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     return ImageReader::collate(examples, std::move(indices));
   }
@@ -61,8 +62,11 @@ STEPOP_REGISTER_DATASET(ImageFolder,
                         {"PNG and JPEG images, one folder for each class.",
                          {{"path", "", "folder of the class folders", true},
                           {"classes", "null",
-                           "class folders in the order of their index; null: all, sorted by name; "
-                           "[]: images without classes"},
+                           "class folders that are read, in the training in the order of their "
+                           "numbers; null: all, sorted by name; []: images without classes"},
+                          {"unknown", "error",
+                           "a folder that is no class of the training is an error; id: it has the "
+                           "number behind the last class"},
                           {"size", "null", "[H, W] to resize to; null: as stored"},
                           {"channels", "null",
                            "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});

@@ -17,6 +17,7 @@
 #include "runtime/core/base/text.h"
 #include "runtime/core/formats/npy_file.h"
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/data/class_numbers.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/meta_labels.h"
 
@@ -42,6 +43,7 @@ struct MetaLoader {
 struct MetaField {
   MetaLabel label;
   MetaLoader loader;
+  std::optional<ClassRenumbering> classes = {};  ///< Of numbers whose categories are a list.
 };
 
 /// An error whose message begins with the value's place in meta.yaml.
@@ -125,7 +127,8 @@ MetaLoader loader_of(const MetaFolder& folder, const MetaLabel& label, const Con
 /// memory, and loaders that turn some of them into images, arrays or names.
 ///
 /// Parameters: `path`, the folder; `keys`, which labels are read, by default all; `root`, the
-/// prefix of paths in labels, in place of the root in meta.yaml; `float64`, true to keep float64
+/// prefix of paths in labels, in place of the root in meta.yaml; `unknown` as in
+/// read_unknown_classes, for numbers whose categories are a list; `float64`, true to keep float64
 /// values, which by default are read as float32.
 ///
 /// An example holds each label under its key, numbers as tensors and texts as texts. A label with a
@@ -154,6 +157,7 @@ class Meta : public Dataset {
       const MetaLoader loader = loader_of(folder, label, params);
       if (is_readable(label, loader)) fields_.push_back({std::move(label), loader});
     }
+    for (auto& field : fields_) number_classes(field, params);
     if (fields_.empty()) throw Error(folder_ + ": no label can be read");
   }
 
@@ -172,7 +176,8 @@ class Meta : public Dataset {
         text = array.gather_texts(rows)[0];
         example.texts.set(key, text);
       } else {
-        example.tensors.set(key, finished(array.gather(rows)).squeeze(0));
+        at::Tensor row = finished(array.gather(rows)).squeeze(0);
+        example.tensors.set(key, field.classes ? field.classes->apply(row) : row);
       }
       if (is_loaded) load(field, index, text, example);
     }
@@ -182,7 +187,9 @@ class Meta : public Dataset {
   /// Defined for labels of numbers of up to 64 MB, [size(), ...].
   at::Tensor labels(std::string_view key) const override {
     for (const MetaField& field : fields_) {
-      if (is_label(field) && key_of(field) == key) return finished(field.label.array.all());
+      if (!is_label(field) || key_of(field) != key) continue;
+      const at::Tensor all = finished(field.label.array.all());
+      return field.classes ? field.classes->apply(all) : all;
     }
     return {};
   }
@@ -196,9 +203,10 @@ class Meta : public Dataset {
   }
 
   std::string notice() const override {
-    if (left_out_.empty()) return {};
-    return fmt::format("{}: left out {}: only texts of one dimension, [N], are read", folder_,
-                       list_text(left_out_));
+    std::string text = class_notice_;
+    if (left_out_.empty()) return text;
+    return fmt::format("{}{}{}: left out {}: only texts of one dimension, [N], are read", text,
+                       text.empty() ? "" : "; ", folder_, list_text(left_out_));
   }
 
  private:
@@ -228,6 +236,31 @@ class Meta : public Dataset {
     }
     if (is_text && !is_flat) left_out_.push_back(label.key);
     return !is_text || is_flat;
+  }
+
+  /// The categories of one folder may be numbered in another way than those of the training.
+  void number_classes(MetaField& field, const Config& params) {
+    const MetaLoader& loader = field.loader;
+    const bool has_names = loader.kind == MetaLoader::Kind::kCategory && is_label(field) &&
+                           loader.categories.is_list() &&
+                           std::ranges::all_of(loader.categories.as_list(), &Value::is_text);
+    if (!has_names) return;
+    std::vector<std::string> names;
+    for (const auto& name : loader.categories.as_list()) names.push_back(name.as_text());
+    const std::string file = folder_ + "/meta.yaml: " + field.label.key;
+    field.classes.emplace(params, key_of(field), std::move(names), file,
+                          read_unknown_classes(params));
+    std::string notice;
+    if (field.classes->are_others()) {
+      notice = fmt::format(
+          "{}: none of its categories is one of the training: they keep their own "
+          "numbers",
+          file);
+      field.classes.reset();
+    } else {
+      notice = field.classes->notice(field.classes->apply(field.label.array.all()));
+    }
+    if (!notice.empty()) class_notice_ += (class_notice_.empty() ? "" : "; ") + notice;
   }
 
   at::Tensor finished(const at::Tensor& rows) const {
@@ -297,6 +330,7 @@ class Meta : public Dataset {
   int64_t size_ = 0;
   std::vector<MetaField> fields_;
   std::vector<std::string> left_out_;
+  std::string class_notice_;
 };
 
 STEPOP_REGISTER_DATASET(
@@ -304,6 +338,9 @@ STEPOP_REGISTER_DATASET(
            {{"path", "", "the folder", true},
             {"keys", "null", "which labels are read; null: all"},
             {"root", "null", "folder where paths in labels begin, instead of meta.yaml's", true},
+            {"unknown", "error",
+             "a category of a list that is none of the training is an error; id: it has the number "
+             "behind the last one"},
             {"float64", "false", "true: kept; else they are read as float32"}}});
 
 }  // namespace

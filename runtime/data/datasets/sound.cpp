@@ -146,12 +146,12 @@ ClassFiles listed(const std::string& list) {
 
 /// Sound files in folders.
 ///
-/// Parameters: `path` and `classes` as in ImageFolder; or `list`, a text file with a path below
-/// `path` in each line, without classes; `rate`, samples a second, to which other
-/// files are resampled, by default that of the first file, where another one is an error; `mono`,
-/// true for the mean of a file's channels; `seconds`, the length of the part of a file that is
-/// taken: at a random place, or in the middle when `random` is false. A shorter file is followed by
-/// zeros. A part is cut before it is resampled.
+/// Parameters: `path`, `classes` and `unknown` as in ImageFolder; or `list`, a text file with a
+/// path below `path` in each line, without classes; `rate`, samples a second, to which other files
+/// are resampled, by default that of the first file, where another one is an error; `mono`, true
+/// for the mean of a file's channels; `seconds`, the length of the part of a file that is taken: at
+/// a random place, or in the middle when `random` is false. A shorter file is followed by zeros. A
+/// part is cut before it is resampled.
 ///
 /// An example holds `audio`, float [C, T] in [-1, 1], `rate`, int64 [], the text `path`, relative
 /// to the folder, and if there are classes `class`, int64 []. Without `seconds`, T differs, and the
@@ -226,6 +226,8 @@ class Sound : public Dataset {
     return keys;
   }
 
+  std::string notice() const override { return files_.notice; }
+
  private:
   SoundFile open(int64_t index) const {
     return SoundFile(folder_ + "/" + files_.paths[static_cast<size_t>(index)]);
@@ -266,8 +268,11 @@ STEPOP_REGISTER_DATASET(
     {"WAV, FLAC and Ogg files, one folder for each class, as samples in [-1, 1].",
      {{"path", "", "folder of the class folders", true},
       {"classes", "null",
-       "class folders in the order of their index; null: all, sorted by name; []: sounds without "
-       "classes"},
+       "class folders that are read, in the training in the order of their "
+       "numbers; null: all, sorted by name; []: sounds without classes"},
+      {"unknown", "error",
+       "a folder that is no class of the training is an error; id: it has the "
+       "number behind the last class"},
       {"list", "null", "text file with a path below `path` in each line, without classes", true},
       {"rate", "null", "samples a second, to which others are resampled; null: that of all files"},
       {"mono", "true", "one channel, the mean of a file's channels; false: as stored"},

@@ -13,6 +13,7 @@
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/system/python.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/python/python_classes.h"
 #include "runtime/data/python/python_object.h"
 #include "runtime/data/python/python_server.h"
 #include "runtime/data/python/python_stream.h"
@@ -63,8 +64,12 @@ double read_timeout(const Config& params) {
 /// time of its request.
 class PythonDataset : public Dataset {
  public:
-  PythonDataset(std::shared_ptr<PythonServer> server, std::string object, double timeout)
-      : server_(std::move(server)), object_(std::move(object)), timeout_(timeout) {}
+  PythonDataset(std::shared_ptr<PythonServer> server, std::string object, PythonClasses classes,
+                double timeout)
+      : server_(std::move(server)),
+        object_(std::move(object)),
+        classes_(std::move(classes)),
+        timeout_(timeout) {}
 
   int64_t size() const override { return server_->facts().size; }
 
@@ -96,7 +101,9 @@ class PythonDataset : public Dataset {
   }
 
   std::string notice() const override {
-    return fmt::format("{} ({}), in processes of their own", object_, server_->facts().versions);
+    const std::string classes = classes_.notice();
+    return fmt::format("{} ({}), in processes of their own{}{}", object_, server_->facts().versions,
+                       classes.empty() ? "" : "; ", classes);
   }
 
  private:
@@ -107,14 +114,16 @@ class PythonDataset : public Dataset {
       const std::lock_guard lock(mutex_);
       idle_.push_back(std::move(worker));
     };
+    Batch batch;
     try {
-      Batch batch = worker->load(indices, seeds);
-      give_back();
-      return batch;
+      batch = worker->load(indices, seeds);
     } catch (...) {
       give_back();
       throw;
     }
+    give_back();
+    classes_.apply(batch);
+    return batch;
   }
 
   std::unique_ptr<PythonWorker> take_worker() const {
@@ -131,6 +140,7 @@ class PythonDataset : public Dataset {
 
   std::shared_ptr<PythonServer> server_;
   std::string object_;
+  PythonClasses classes_;
   double timeout_;
   mutable std::mutex mutex_;  ///< Guards `idle_`.
   mutable std::vector<std::unique_ptr<PythonWorker>> idle_;
@@ -140,12 +150,14 @@ class PythonDataset : public Dataset {
 std::unique_ptr<Dataset> make_dataset(const Config& params) {
   const double timeout = read_timeout(params);
   const auto server = std::make_shared<PythonServer>(read_setup(params), InterruptScope::current());
+  const auto object = params.get<std::string>("object");
+  PythonClasses classes(params, server->facts(), object);
   if (!server->facts().is_iterable) {
-    return std::make_unique<PythonDataset>(server, params.get<std::string>("object"), timeout);
+    return std::make_unique<PythonDataset>(server, object, std::move(classes), timeout);
   }
   params.set_default("shuffle", Value(false));
-  return std::make_unique<StreamDataset>(params, [server, timeout](const Config&) {
-    return std::make_unique<PythonStream>(server, timeout);
+  return std::make_unique<StreamDataset>(params, [server, classes, timeout](const Config&) {
+    return std::make_unique<PythonStream>(server, classes, timeout);
   });
 }
 

@@ -183,6 +183,10 @@ PythonServer::PythonServer(const PythonSetup& setup, const InterruptCheck& inter
               .versions = answer.value("versions", ""),
               .is_iterable = answer.value("iterable", false),
               .size = answer.value("size", int64_t{0})};
+    const Json classes = answer.value("classes", Json::object());
+    for (const auto& [key, names] : classes.items()) {
+      facts_.classes.set(key, names.get<std::vector<std::string>>());
+    }
   } catch (const Json::exception&) {
     throw Error(
         fmt::format("{}: {} sent no readable answer{}", place_, setup.python, printed_->last()));

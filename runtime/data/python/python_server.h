@@ -6,8 +6,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "runtime/core/base/interrupt.h"
+#include "runtime/core/base/ordered_map.h"
 #include "runtime/core/system/child.h"
 #include "runtime/core/system/file_calls.h"
 
@@ -33,6 +35,9 @@ struct PythonFacts {
   std::string versions;  ///< `Python 3.11.2, torch 2.13.0`.
   bool is_iterable = false;
   int64_t size = 0;  ///< The number of examples; -1 where an iterable dataset does not know it.
+  /// By key, the names of its classes in the order of their numbers: of a torchvision dataset with
+  /// `classes`, or of the features of Hugging Face's.
+  OrderedMap<std::vector<std::string>> classes = {};
 };
 
 /// What the processes of a dataset print, read by a thread. Each line is written to standard error

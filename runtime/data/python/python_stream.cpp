@@ -98,7 +98,10 @@ Example PythonStream::decode(const Record& record, Random& /*random*/) const {
   const std::string& bytes = *record.parts.find(kExample);
   at::Tensor memory = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
   std::memcpy(memory.mutable_data_ptr(), bytes.data(), bytes.size());
-  if (auto example = example_in(memory, 0)) return std::move(*example);
+  if (auto example = example_in(memory, 0)) {
+    classes_.apply(example->tensors);
+    return std::move(*example);
+  }
   throw Error("Python sent an example that cannot be read");
 }
 

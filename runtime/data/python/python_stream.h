@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "runtime/data/python/python_classes.h"
 #include "runtime/data/python/python_server.h"
 #include "runtime/data/python/python_worker.h"
 #include "runtime/data/stream.h"
@@ -22,8 +24,8 @@ namespace stepop {
 /// each example as in `example_bytes.h`; state and examples have their length (u32) before them.
 class PythonStream : public Stream {
  public:
-  PythonStream(std::shared_ptr<PythonServer> server, double timeout)
-      : server_(std::move(server)), timeout_(timeout) {}
+  PythonStream(std::shared_ptr<PythonServer> server, PythonClasses classes, double timeout)
+      : server_(std::move(server)), classes_(std::move(classes)), timeout_(timeout) {}
 
   void begin(const StreamPass& pass) override;
   std::optional<Record> next(const InterruptCheck& interrupt) override;
@@ -37,6 +39,7 @@ class PythonStream : public Stream {
   void receive(const InterruptCheck& interrupt);
 
   std::shared_ptr<PythonServer> server_;
+  PythonClasses classes_;
   double timeout_;
   std::unique_ptr<PythonWorker> worker_;
   StreamPass pass_;

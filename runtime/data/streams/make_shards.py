@@ -4,7 +4,8 @@
     python make_shards.py --idx IMAGES LABELS OUT # MNIST's format, gzip or not
 
 A file beside an image with the same name up to its first dot (17.txt, 17.json) goes along. OUT gets
-shard-000000.tar and so on, of --examples each. Needs nothing but Python.
+shard-000000.tar and so on, of --examples each, and classes.txt, the names of the classes in the order
+of their numbers, by which other splits find the same classes. Needs nothing but Python.
 """
 import argparse
 import gzip
@@ -43,9 +44,13 @@ def examples_of_idx(images_file, labels_file):
         yield f"{i:08d}", lambda rows=rows, i=i: {"png": png(width, height, rows), "cls": b"%d" % labels[i]}
 
 
+def class_names(folder):
+    return sorted(name for name in os.listdir(folder)
+                  if os.path.isdir(os.path.join(folder, name)) and not name.startswith("."))
+
+
 def examples_of_folder(folder):
-    classes = sorted(name for name in os.listdir(folder)
-                     if os.path.isdir(os.path.join(folder, name)) and not name.startswith("."))
+    classes = class_names(folder)
     for number, name in enumerate(classes or ["."]):
         for root, _, files in os.walk(os.path.join(folder, name)):
             by_key = {}
@@ -93,6 +98,10 @@ def main():
                     member.size = len(content)
                     shard.addfile(member, io.BytesIO(content))
         os.replace(path + ".part", path)
+    names = [] if given.idx else class_names(given.places[0])
+    if names:
+        with open(os.path.join(out, "classes.txt"), "w", encoding="utf-8") as file:
+            file.write("".join(name + "\n" for name in names))
     print(f"examples: {len(found)}")
 
 

@@ -134,9 +134,12 @@ void RecordParts::add(const std::string& key, const std::string& extension,
     case PartKind::kClip:
       example.tensors.set(key, clips_.decode(ending_of(extension), bytes, images_));
       break;
-    case PartKind::kClass:
-      example.tensors.set(key, at::scalar_tensor(class_of(bytes), at::kLong));
+    case PartKind::kClass: {
+      const int64_t number = class_of(bytes);
+      const int64_t known = classes_ ? classes_->apply(number) : number;
+      example.tensors.set(key, at::scalar_tensor(known, at::kLong));
       break;
+    }
     case PartKind::kArray:
       example.tensors.set(key, parse_npy(bytes, "the array").all());
       break;
@@ -172,6 +175,11 @@ RecordParts::RecordParts(const Config& params) : images_(params), clips_(params)
   if (keys_.empty()) {
     throw params.error("keys", "expected a map of extensions and keys, such as {png: image}");
   }
+}
+
+void RecordParts::name_classes(const Config& params, std::vector<std::string> names,
+                               std::string file) {
+  if (wants("cls")) classes_.emplace(params, key_of("cls"), std::move(names), std::move(file));
 }
 
 bool RecordParts::wants(const std::string& extension, Which which) const {

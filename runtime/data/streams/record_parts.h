@@ -1,10 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/core/config/config.h"
 #include "runtime/data/batch.h"
+#include "runtime/data/class_numbers.h"
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/data/streams/clip_commands.h"
 
@@ -23,6 +26,9 @@ namespace stepop {
 class RecordParts {
  public:
   explicit RecordParts(const Config& params);
+
+  /// From now on the numbers of `.cls` stand for these names, which `file` has.
+  void name_classes(const Config& params, std::vector<std::string> names, std::string file);
 
   /// What parts may be.
   enum class Which {
@@ -47,6 +53,7 @@ class RecordParts {
            Example& example) const;
 
   OrderedMap<std::string> keys_;  ///< Extension -> key; when empty, the table above gives the keys.
+  std::optional<ClassRenumbering> classes_;
   ImageReader images_;
   ClipCommands clips_;
 };

@@ -16,7 +16,9 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/formats/byte_input.h"
+#include "runtime/core/system/read_file.h"
 #include "runtime/data/streams/shard_list.h"
+#include "runtime/data/text/text_units.h"
 
 namespace stepop {
 namespace {
@@ -108,6 +110,22 @@ double read_seconds(const Config& params, const char* key, double fallback) {
   throw params.error(key, fmt::format("expected 0 to {:.0f} seconds, found {:g}", kMost, seconds));
 }
 
+/// `classes.txt` beside the first shard, as make_shards.py writes it; empty when there is none.
+std::string names_file(const std::vector<std::string>& shards) {
+  const auto path = std::filesystem::path(shards.front()).parent_path() / "classes.txt";
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored) ? path.string() : "";
+}
+
+/// The names of the classes, a line for each number.
+std::vector<std::string> read_names(const std::string& path) {
+  std::vector<std::string> names;
+  const std::string text = read_file(path);
+  const auto lines = TextUnits::lines(text, /*skips_empty=*/true);
+  for (int64_t i = 0; i < lines.size(); ++i) names.emplace_back(lines[i]);
+  return names;
+}
+
 }  // namespace
 
 TarShards::TarShards(const Config& params)
@@ -118,6 +136,8 @@ TarShards::TarShards(const Config& params)
       skips_damaged_(params.get("on_damage", "stop") == "skip"),
       parts_(params),
       filters_(read_filters(params)) {
+  const std::string names = is_remote() ? "" : names_file(shards_);
+  if (!names.empty()) parts_.name_classes(params, read_names(names), names);
   pipe_options_.timeout = read_seconds(params, "timeout", 60);
   pipe_options_.read_ahead = static_cast<size_t>(
       static_cast<double>(params.get_between("read_ahead", 1, 1 << 20, 32)) * kMegabyte);

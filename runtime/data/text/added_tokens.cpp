@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "runtime/core/base/text.h"
-#include "runtime/data/text/unicode.h"
+#include "runtime/core/base/unicode.h"
 
 namespace stepop {
 namespace {

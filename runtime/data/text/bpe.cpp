@@ -7,7 +7,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
-#include "runtime/data/text/unicode.h"
+#include "runtime/core/base/unicode.h"
 
 namespace stepop {
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/base/unicode.h"
 #include "runtime/data/text/json_part.h"
 #include "runtime/data/text/text_steps.h"
-#include "runtime/data/text/unicode.h"
 
 namespace stepop {
 namespace {

@@ -8,9 +8,9 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/random.h"
 #include "runtime/core/base/text.h"
+#include "runtime/core/base/unicode.h"
 #include "runtime/core/system/mapped_file.h"
 #include "runtime/data/dataset.h"
-#include "runtime/data/text/unicode.h"
 
 namespace stepop {
 

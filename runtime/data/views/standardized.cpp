@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -15,6 +17,37 @@
 
 namespace stepop {
 namespace {
+
+/// What is nearly never wanted: other numbers than the training's.
+std::string doubts(const Config& params) {
+  const Config root = params.root();
+  const auto is_of = [&](const std::string& split) {
+    const std::string place = "datasets/" + split;
+    return params.path() == place || params.path().starts_with(place + "/");
+  };
+  if (!is_of("train")) {
+    if (!root.has("datasets/train")) return "";
+    const auto training = find_part(params, "train", "Standardized");
+    if (!training) return "standardized, and datasets/train is not";
+    const auto mean = [](const Config& part) {
+      const Value* value = part.peek("mean");
+      return value == nullptr ? Value() : *value;
+    };
+    const Value* fit = params.peek("fit");
+    const bool is_fitted = fit != nullptr && !fit->is_null();
+    if (is_fitted || (!mean(params).is_null() && mean(params) == mean(*training))) return "";
+    return "standardized by its own mean and deviation, not by those of the training: fit: train";
+  }
+  for (const auto& split : root.at("datasets").keys()) {
+    const Value* other = root.peek("datasets/" + split);
+    if (split == "train" || other->is_null() || find_part(params, split, "Standardized")) continue;
+    return fmt::format(
+        "standardized, and datasets/{0} is not: datasets/{0}: {{class: Standardized, "
+        "fit: train, dataset: ...}}",
+        split);
+  }
+  return "";
+}
 
 /// Another dataset whose numbers have the mean 0 and the standard deviation 1.
 ///
@@ -39,6 +72,7 @@ class Standardized : public Dataset {
         save_standardization(numbers_, params);
       }
     }
+    notice_ = doubts(params);
     is_for_all_ = keys.empty();
     if (is_for_all_) return;
     for (const auto& key : keys) {
@@ -90,7 +124,10 @@ class Standardized : public Dataset {
   }
 
   std::vector<std::string> label_keys() const override { return source_->label_keys(); }
-  std::string notice() const override { return source_->notice(); }
+  std::string notice() const override {
+    const std::string more = source_->notice();
+    return notice_.empty() || more.empty() ? notice_ + more : notice_ + "; " + more;
+  }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     return source_->collate(examples, std::move(indices));
@@ -100,6 +137,7 @@ class Standardized : public Dataset {
   std::unique_ptr<Dataset> source_;
   std::map<std::string, Standardization> numbers_;  ///< The standardization of each key.
   bool is_for_all_ = false;                         ///< The config names no keys.
+  std::string notice_;
 };
 
 STEPOP_REGISTER_DATASET(

@@ -5,6 +5,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/run_command.h"
+#include "runtime/tools/evaluate/exported_classes.h"
 
 namespace stepop {
 
@@ -30,6 +31,8 @@ int predict_command(const Arguments& arguments, const NoFlags& /*own*/) {
     const Override network[] = {{"model/class", Value(name).set_origin(origin)},
                                 {"model/path", Value(what).set_origin(origin)}};
     start.overrides.insert(start.overrides.begin(), std::begin(network), std::end(network));
+    const Value classes = class_names_in_file(what);
+    if (classes.is_map()) start.overrides.push_back({"class_names", classes});
     if (!start.name) start.name = fs::path(what).stem().string();
   } else {
     open_run(arguments, what);

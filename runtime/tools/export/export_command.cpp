@@ -13,6 +13,7 @@
 #include "runtime/core/base/interrupt_scope.h"
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/base/number_text.h"
+#include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/tools/cli/checkpoint_choice.h"
 #include "runtime/tools/cli/command.h"
@@ -224,8 +225,9 @@ int export_command(const Arguments& given, const ExportFlags& own) {
                            kind_of_weights(context.config, chosen->checkpoint, name)));
   ExportedNetwork exported;
   try {
+    const Value* classes = context.config.peek("class_names");
     exported = export_network(*context.networks.get(name), context.networks.class_names().at(place),
-                              calls);
+                              calls, classes == nullptr ? "" : to_json(*classes));
   } catch (const Interrupted&) {
     throw;
   } catch (const std::exception& error) {
@@ -258,6 +260,7 @@ int export_command(const Arguments& given, const ExportFlags& own) {
                                       "examples: resize images first"
                                     : "the sizes above are part of the file");
   }
+  if (!exported.class_names.empty()) console.info("classes   in the file: " + exported.class_names);
   for (const auto& text : exported.notes) console.info("note      " + text);
   for (const auto& text : exported.warnings) console.warn(text);
   console.info(fmt::format("{} ({}): {}", path, size_text(static_cast<double>(fs::file_size(path))),

@@ -85,8 +85,8 @@ std::string sizes_of_images(const NetworkInputs& inputs) {
 class Exporter {
  public:
   Exporter(torch::nn::Module& network, const std::string& class_name,
-           const std::vector<NetworkInputs>& calls)
-      : network_(network), class_name_(class_name), calls_(calls) {}
+           const std::vector<NetworkInputs>& calls, const std::string& class_names)
+      : network_(network), class_name_(class_name), calls_(calls), class_names_(class_names) {}
 
   ExportedNetwork run() {
     has_rows_ = rows_of(calls_.front()) > 0;
@@ -102,6 +102,7 @@ class Exporter {
     if (has_rows_) check_rows();
     check_sizes();
     describe();
+    exported_.class_names = class_names_;
     return std::move(exported_);
   }
 
@@ -160,7 +161,9 @@ class Exporter {
     example_ = copies_of(example);
     traced_ = trace_network(network_, class_name_, example, others);
     std::ostringstream file;
-    traced_.script->save(file);
+    torch::jit::ExtraFilesMap extra;
+    if (!class_names_.empty()) extra["class_names.json"] = class_names_;
+    traced_.script->save(file, extra);
     exported_.file = std::move(file).str();
     const auto inputs = defined(example);
     loaded_.emplace(exported_.file, inputs.empty() ? c10::kCPU : inputs.front().device());
@@ -311,6 +314,7 @@ class Exporter {
   torch::nn::Module& network_;
   const std::string& class_name_;
   const std::vector<NetworkInputs>& calls_;
+  const std::string& class_names_;
   bool has_rows_ = false;
   int64_t rows_ = 0;  ///< The number of rows in the trace.
   NetworkInputs example_;
@@ -322,7 +326,8 @@ class Exporter {
 }  // namespace
 
 ExportedNetwork export_network(torch::nn::Module& network, const std::string& class_name,
-                               const std::vector<NetworkInputs>& calls) {
+                               const std::vector<NetworkInputs>& calls,
+                               const std::string& class_names) {
   if (!is_callable(network)) {
     throw Error(
         "it derives from neither stepop::Network nor stepop::MultiNetwork, so only your code knows "
@@ -336,7 +341,7 @@ ExportedNetwork export_network(torch::nn::Module& network, const std::string& cl
   const bool was_training = network.is_training();
   network.eval();
   const at::NoGradGuard no_grad;
-  ExportedNetwork exported = Exporter(network, class_name, calls).run();
+  ExportedNetwork exported = Exporter(network, class_name, calls, class_names).run();
   network.train(was_training);
   return exported;
 }

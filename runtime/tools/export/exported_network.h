@@ -13,6 +13,7 @@ namespace stepop {
 
 /// A network as a TorchScript file, with the results of its checks.
 struct ExportedNetwork {
+  std::string class_names = {};                ///< In JSON, by key; empty for none. In the file.
   std::string file = {};                       ///< The file's bytes.
   std::vector<std::string> inputs = {};        ///< The inputs' names.
   std::vector<std::string> input_shapes = {};  ///< `float32 [batch, 1, 8, 8]`, one for each input.
@@ -46,6 +47,7 @@ inline constexpr double kMostDifference = 1e-5;
 /// Throws Error when the file would give other outputs than the network for other examples, and
 /// when the network cannot be traced.
 ExportedNetwork export_network(torch::nn::Module& network, const std::string& class_name,
-                               const std::vector<NetworkInputs>& calls);
+                               const std::vector<NetworkInputs>& calls,
+                               const std::string& class_names = "");
 
 }  // namespace stepop

@@ -70,6 +70,10 @@ try:
         torch.onnx.export(net, examples[0][0], path, dynamo=False, input_names=names,
                           output_names=outputs, dynamic_axes=batch, opset_version=options["opset"],
                           export_params=True, do_constant_folding=options["folds"])
+    if options["class_names"]:
+        model = onnx.load(path)
+        onnx.helper.set_model_props(model, {"class_names": options["class_names"]})
+        onnx.save(model, path)
     onnx.checker.check_model(path)
 except Exception as error:
     refuse(f"torch.onnx cannot write this network: {error}")
@@ -93,7 +97,8 @@ nlohmann::json options_of(const ExportedNetwork& exported, const OnnxOptions& gi
                          {"with_batch", nlohmann::json::array()},
                          {"opset", given.opset},
                          {"folds", given.folds_constants},
-                         {"compares", !exported.is_random}};
+                         {"compares", !exported.is_random},
+                         {"class_names", exported.class_names}};
   const auto add_batch = [&](const std::string& name, const std::string& shape) {
     if (shape.find("[batch") != std::string::npos) options["with_batch"].push_back(name);
   };

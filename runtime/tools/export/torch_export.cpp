@@ -56,7 +56,8 @@ for spec in program.graph_signature.input_specs:  # the converter makes all of t
         tensor = program.state_dict[spec.target]
         program.state_dict[spec.target] = torch.nn.Parameter(tensor.detach(), tensor.is_floating_point())
 with open(path, "wb") as file:
-    torch.export.save(program, file)
+    names = options["class_names"]
+    torch.export.save(program, file, extra_files={"class_names.json": names} if names else None)
 with open(path, "rb") as file:
     loaded = torch.export.load(file).module()
 with torch.no_grad():
@@ -89,7 +90,9 @@ double write_torch_export(const ExportedNetwork& exported, const std::string& pa
                      .packages = {"torch", "numpy"},
                      .code = kTorchExportCode},
                     exported, path,
-                    {{"free_batch", exported.has_free_batch}, {"compares", !exported.is_random}},
+                    {{"free_batch", exported.has_free_batch},
+                     {"compares", !exported.is_random},
+                     {"class_names", exported.class_names}},
                     interrupt, accepts);
   return most_difference;
 }

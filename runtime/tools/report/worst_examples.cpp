@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string_view>
+#include <variant>
 
 #include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
+#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/core/pictures/image_grid.h"
+#include "runtime/data/class_numbers.h"
 
 namespace stepop {
 namespace {
@@ -84,15 +88,39 @@ std::vector<Row> worst_rows(const EvalFile& file, const std::string& key, size_t
   return worst;
 }
 
-std::string value_text(const EvalFile& file, const EvalArray& array, int64_t row) {
+using ClassNames = OrderedMap<std::vector<std::string>>;
+
+/// Of the run's config, by key.
+ClassNames class_names_in(const EvalFile& file) {
+  const Attribute* yaml = file.attributes().find("config");
+  const auto* text = yaml == nullptr ? nullptr : std::get_if<std::string>(yaml);
+  return text == nullptr ? ClassNames() : all_class_names(Config(parse_yaml(*text, {"", 0})));
+}
+
+/// The name of an array's class behind its number; empty when it has none.
+std::string name_of(const ClassNames& names, const EvalArray& array, int64_t number) {
+  const auto* found = names.find(array.key.substr(array.key.find('/') + 1));
+  for (const auto& [key, of_key] : names) {  // scores have a key of their own
+    const bool fits = is_distribution(array) && std::ssize(of_key) == array.shape[0];
+    if (found == nullptr && fits) found = &of_key;
+  }
+  const bool is_named = found != nullptr && number >= 0 && number < std::ssize(*found);
+  return is_named ? " " + (*found)[static_cast<size_t>(number)] : "";
+}
+
+std::string value_text(const EvalFile& file, const EvalArray& array, int64_t row,
+                       const ClassNames& names) {
   if (array.kind == EvalKind::kText) {
     return shortened(file.read_texts(array.key, row, 1)[0], kMostExampleTextBytes, " ... (cut)");
   }
   const at::Tensor value = file.read(array.key, row, 1);
   if (is_distribution(array)) {
-    return fmt::format("{}", value.to(at::kDouble).reshape({-1}).argmax().item<int64_t>());
+    const auto number = value.to(at::kDouble).reshape({-1}).argmax().item<int64_t>();
+    return fmt::format("{}{}", number, name_of(names, array, number));
   }
-  return short_number(value.to(at::kDouble).item<double>());
+  const bool is_whole = c10::isIntegralType(array.dtype, /*includeBool=*/false);
+  return short_number(value.to(at::kDouble).item<double>()) +
+         (is_whole ? name_of(names, array, value.item<int64_t>()) : "");
 }
 
 std::string picture_of(const EvalFile& file, const EvalArray& array, int64_t row) {
@@ -120,10 +148,11 @@ WorstExamples find_worst_examples(const EvalFile& file, size_t count, int64_t pi
     }
   }
   const at::Tensor index = file.index();
+  const ClassNames names = class_names_in(file);
   for (const Row& row : worst_rows(file, worst.loss, count)) {
     WorstExample example{.index = index[row.row].item<int64_t>(), .loss = row.loss};
     for (const auto& key : worst.keys) {
-      example.values.push_back(value_text(file, file.array(key), row.row));
+      example.values.push_back(value_text(file, file.array(key), row.row, names));
     }
     for (const auto& key : worst.picture_keys) {
       std::string picture = picture_of(file, file.array(key), row.row);

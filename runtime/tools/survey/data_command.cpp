@@ -16,6 +16,7 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/system/atomic_file.h"
+#include "runtime/data/class_numbers.h"
 #include "runtime/data/example_random.h"
 #include "runtime/data/stream_dataset.h"
 #include "runtime/tools/cli/command.h"
@@ -201,6 +202,7 @@ int data_command(const Arguments& given, const DataFlags& own) {
     TitledSurvey titled{fmt::format("{}: {}", path, class_of(config, path)),
                         survey_dataset(dataset, options)};
     if (size) titled.survey.size = *size;
+    for (auto& [key, summary] : titled.survey.keys) summary.set_names(class_names_of(config, key));
     console.end_progress();
     const auto width = static_cast<size_t>(console.width());
     console.info(fmt::format("{}{}", surveys.empty() ? "" : "\n",

@@ -173,7 +173,11 @@ std::string KeySummary::shape_text() const {
 
 std::map<std::string, int64_t> KeySummary::counts() const {
   std::map<std::string, int64_t> counts = texts_;
-  for (const auto& [value, times] : values_) counts[fmt::format("{:.0f}", value)] = times;
+  for (const auto& [value, times] : values_) {
+    const bool is_named = value >= 0 && value < static_cast<double>(names_.size());
+    const std::string name = is_named ? " " + names_[static_cast<size_t>(value)] : "";
+    counts[fmt::format("{:.0f}{}", value, name)] = times;
+  }
   return counts;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace stepop {
@@ -44,6 +45,8 @@ class KeySummary {
   /// The number of times that each value occurs, for texts and for integers without dimensions, if
   /// there are at most kMostDistinct values; otherwise empty.
   std::map<std::string, int64_t> counts() const;
+  /// From now on `counts` has the names of these numbers behind them: `1 bee`.
+  void set_names(std::vector<std::string> names) { names_ = std::move(names); }
   /// Whether there are more different values than `counts` lists.
   bool has_many_values() const { return has_many_; }
 
@@ -59,6 +62,7 @@ class KeySummary {
 
   int64_t examples_ = 0;
   std::vector<std::string> types_;
+  std::vector<std::string> names_;
   /// The smallest and largest sizes, over the tensors with as many dimensions as the first.
   std::vector<int64_t> least_, most_;
   int64_t fewest_dimensions_ = 0;

@@ -17,6 +17,9 @@ constexpr OwnKey kKeys[] = {
     {"datasets/*", "component dataset", "-",
      "a split's examples. `train` is trained, `validation` is evaluated; without a validation "
      "split nothing is evaluated. `stepop list dataset` shows them"},
+    {"class_names/*", "list of text", "those of datasets/train",
+     "by the key of an example: the names of its classes in the order of their numbers, of every "
+     "split. The readers of `datasets/train` write them here, sorted"},
     {"model", "component model", "-", "the network; `stepop list model` shows them"},
     {"networks/*", "component model", "-", "in place of `model`: several networks with names"},
     {"optimizer", "component optimizer", "-",

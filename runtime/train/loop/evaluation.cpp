@@ -20,6 +20,7 @@
 #include "runtime/core/system/file_calls.h"
 #include "runtime/core/system/file_lock.h"
 #include "runtime/core/system/folders.h"
+#include "runtime/data/class_numbers.h"
 #include "runtime/data/loader.h"
 #include "runtime/train/distributed/world.h"
 #include "runtime/train/iterator/splits.h"
@@ -199,7 +200,9 @@ void Evaluation::write_outputs(Position& position, const OrderedMap<Attribute>& 
   int64_t done = std::stoll(world.from_root([&] {
     const Span span(profile, "write");
     writer.emplace(result.outputs, total(), attributes,
-                   EvalWriterOptions{.compression = settings_.compression, .resume = true});
+                   EvalWriterOptions{.compression = settings_.compression,
+                                     .resume = true,
+                                     .class_names = all_class_names(context_.config)});
     return std::to_string(writer->rows());
   }));
   const int64_t first = (done + order().batch_size() - 1) / order().batch_size();

@@ -19,7 +19,7 @@ namespace stepop {
 namespace eval_compressed_test {
 
 constexpr int64_t kBatch = 8;
-constexpr EvalWriterOptions kGzip{.compression = EvalCompression::kGzip, .resume = true};
+const EvalWriterOptions kGzip{.compression = EvalCompression::kGzip, .resume = true};
 
 at::Tensor noise(int64_t first, int64_t count, int64_t columns) {
   at::Tensor values = at::empty({count, columns});

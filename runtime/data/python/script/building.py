@@ -102,6 +102,30 @@ def is_iterable(dataset):
     return not hasattr(dataset, "__getitem__") and hasattr(dataset, "__iter__")
 
 
+def classes_of(dataset, keys):
+    """The names of classes by the keys of an example: those of a ClassLabel of Hugging Face's datasets, or the list
+    `classes` of a dataset like torchvision's, whose examples are an input and a class."""
+    for _ in range(10):
+        if hasattr(dataset, "features") or hasattr(dataset, "classes") or not hasattr(dataset, "dataset"):
+            break
+        dataset = dataset.dataset  # such as a Subset's
+    features, names = getattr(dataset, "features", None), getattr(dataset, "classes", None)
+    own = {}
+    if isinstance(features, dict):
+        for key, feature in features.items():
+            names_here = getattr(getattr(feature, "feature", feature), "names", None)
+            if isinstance(names_here, (list, tuple)):
+                own[key] = names_here
+        if isinstance(keys, dict):
+            own = {key: own[place] for key, place in keys.items() if place in own}
+        elif keys is not None:
+            own = {key: own[key] for key in keys if key in own}
+    elif isinstance(names, (list, tuple)) and isinstance(keys, list) and len(keys) == 2 and keys[1]:
+        own = {keys[1]: names}
+    return {key: list(names) for key, names in own.items()
+            if names and all(isinstance(name, str) for name in names) and len(set(names)) == len(names)}
+
+
 def about(dataset, setup):
     kind = type(dataset).__name__
     versions = ["Python %d.%d.%d" % sys.version_info[:3]]
@@ -109,7 +133,8 @@ def about(dataset, setup):
         version = getattr(sys.modules.get(name), "__version__", None)
         if version:
             versions.append("%s %s" % (name, version))
-    facts = {"kind": kind, "versions": ", ".join(versions), "iterable": is_iterable(dataset)}
+    facts = {"kind": kind, "versions": ", ".join(versions), "iterable": is_iterable(dataset),
+             "classes": classes_of(dataset, setup["keys"])}
     if facts["iterable"]:
         if hasattr(dataset, "__next__"):
             raise Refused("object: a %s can be read only once: give an object whose __iter__ begins anew" % kind)

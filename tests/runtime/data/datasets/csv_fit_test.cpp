@@ -76,19 +76,25 @@ TEST_CASE("the config of a run keeps what was fitted, and new rows take it witho
   const Config first = tables.config(params, "fit: train, path: " + tables.more);
   datasets().build(first, "datasets/validation");
   const std::string saved = to_yaml(*first.root().peek());
-  CHECK(saved.find("classes:\n      town: [Bonn, Ulm]") != std::string::npos);
+  CHECK(saved.find("\nclass_names:\n  town: [Bonn, Ulm]") != std::string::npos);
   // The table has become another one; the numbers stay those of the run.
   tables.folder.write("train.csv", "age,income,town,price,rent\n1000,1,Ulm,1,1\n");
   tables.folder.write("more.csv", "town,age\nKiel,\nUlm,3\n");
-  const Config second(parse_yaml(
-      saved + "  predict: {class: Csv, fit: train, path: " + tables.more + "}\n", {"b.yaml", 0}));
+  Value again = parse_yaml(saved, {"b.yaml", 0});
+  again.find("datasets")
+      ->as_map()
+      .set("predict",
+           parse_yaml("{class: Csv, fit: train, path: " + tables.more + "}", {"b.yaml", 0}));
+  const Config second(again);
   const auto rows = datasets().build(second, "datasets/predict");
   CHECK(example_of(*rows, 0).tensors.key_list() == "town, x");
   CHECK(values_of<float>(rows->labels("x")) == std::vector<float>{30, 3});
   CHECK(values_of<int64_t>(rows->labels("town")) == std::vector<int64_t>{2, 1});
-  CHECK(rows->notice() == tables.more +
-                              ": without income, price, rent, which the training table has; filled "
-                              "missing values of age in 1 row by 30, the mean in training");
+  CHECK(rows->notice() ==
+        tables.more +
+            ": without income, price, rent, which the training table has; filled "
+            "missing values of age in 1 row by 30, the mean in training; column \"town\": "
+            "no example of \"Bonn\"");
 }
 
 TEST_CASE(
@@ -101,8 +107,9 @@ TEST_CASE(
         std::vector<int64_t>{2, 1});
   CHECK(tables.message(missing + "class}", "fit: train, path: " + tables.more) ==
         tables.more +
-            ":2: column \"town\": expected a class of the training rows (with \"unknown: id\" any "
-            "other has the id 2): Bonn, Ulm, found \"Kiel\"");
+            ":2: column \"town\": expected a class of the training: Bonn, Ulm (class_names/town; "
+            "with "
+            "\"unknown: id\" any other has the number 2), found \"Kiel\"");
 }
 
 TEST_CASE("each row is held out in one fold of five, and the other folds train") {

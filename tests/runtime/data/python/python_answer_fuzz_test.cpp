@@ -198,14 +198,14 @@ TEST_CASE("a mutated answer of an iterable dataset is read or refused") {
   };
   fake.write("answer", with_length(good));
   {
-    PythonStream stream(server, 5);
+    PythonStream stream(server, {}, 5);
     stream.begin({});
     CHECK(read_all(stream) == 2);
     CHECK(stream.save() == R"({"state":{"place": [1, null]},"number":0,"after":2})");
   }
   const uint64_t seed = fuzz_seed();
   FuzzWatch watch("answers of an iterable dataset of Python", seed);
-  auto stream = std::make_unique<PythonStream>(server, 5);
+  auto stream = std::make_unique<PythonStream>(server, PythonClasses(), 5);
   const uint64_t count = fuzz_first() + fuzz_count(1000);
   uint64_t read = 0, refused = 0;
   for (uint64_t i = fuzz_first(); i < count; ++i) {

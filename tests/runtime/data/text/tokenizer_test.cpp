@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/base/unicode.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/data/text/split_pattern.h"
-#include "runtime/data/text/unicode.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/scratch_folder.h"

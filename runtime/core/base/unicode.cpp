@@ -1,4 +1,4 @@
-#include "runtime/data/text/unicode.h"
+#include "runtime/core/base/unicode.h"
 
 #include <fmt/format.h>
 #include <utf8proc.h>
