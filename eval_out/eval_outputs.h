@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/core/base/ordered_map.h"
+#include "runtime/core/log/weighted_mean.h"
 
 namespace stepop {
 
@@ -17,8 +18,10 @@ using EvalValue = std::variant<at::Tensor, std::vector<at::Tensor>, std::vector<
 /// The outputs of `eval_op` for one batch. A slash in a key makes a group in the HDF5 file.
 struct EvalOutputs {
   OrderedMap<EvalValue> outputs = {};
-  /// Small values per example, shape [B] each; the mean over the split is logged.
-  OrderedMap<at::Tensor> labels = {};
+  /// Small values per example, shape [B] each; the mean over the split is logged. An example with a
+  /// weight counts by it, such as a text by the number of its tokens:
+  /// `{"loss", cross_entropy_of_examples(logits, targets)}`.
+  OrderedMap<WeightedMean> labels = {};
 };
 
 }  // namespace stepop

@@ -142,7 +142,14 @@ std::string kind_text(const EvalArray& array) {
 OrderedMap<EvalValue> flatten(const EvalOutputs& outputs) {
   OrderedMap<EvalValue> values;
   for (const auto& [key, value] : outputs.outputs) values.set("outputs/" + key, value);
-  for (const auto& [key, value] : outputs.labels) values.set("labels/" + key, value);
+  for (const auto& [key, label] : outputs.labels) values.set("labels/" + key, label.value());
+  for (const auto& [key, label] : outputs.labels) {
+    if (!label.has_weight()) continue;
+    // One number is the weight of each example.
+    const at::Tensor weight = label.weight();
+    values.set(std::string(kWeights) + key,
+               weight.dim() == 0 ? weight.expand(label.value().sizes()) : weight);
+  }
   return values;
 }
 
@@ -165,14 +172,14 @@ std::vector<EvalArray> describe(const OrderedMap<EvalValue>& values, int64_t bat
 void check_eval_outputs(const EvalOutputs& outputs, int64_t batch_size) {
   describe(flatten(outputs), batch_size);
   for (const auto& [key, label] : outputs.labels) {
-    if (label.dim() == 1) continue;
+    if (label.value().dim() == 1) continue;
     throw wrong(
         "labels/" + key,
         fmt::format(
             " has the shape {}; a label is one number an example, [{}]: {}, or return "
             "it in outputs",
-            shape_text(label.sizes().vec()), batch_size,
-            label.numel() == batch_size ? "flatten() makes it so" : "take the mean over the rest"));
+            shape_text(label.value().sizes().vec()), batch_size,
+            label.value().numel() == batch_size ? "flatten() makes it so" : "take the mean over the rest"));
   }
 }
 

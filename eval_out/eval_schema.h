@@ -16,9 +16,12 @@ enum class EvalCompression { kNone, kGzip };
 
 enum class EvalKind { kTensor, kRagged, kText };
 
+/// The group of the labels' weights in a file, `weights/loss` of `labels/loss`.
+inline constexpr const char* kWeights = "weights/";
+
 /// One array of a file of evaluation outputs.
 struct EvalArray {
-  std::string key;  ///< `outputs/logits`, `labels/loss`
+  std::string key;  ///< `outputs/logits`, `labels/loss`, `weights/loss`
   EvalKind kind = EvalKind::kTensor;
   /// The stored type (float32 for bfloat16); kByte for text.
   at::ScalarType dtype = at::kByte;
@@ -32,7 +35,7 @@ struct EvalArray {
 /// text that is not UTF-8, a sparse or quantized tensor.
 void check_eval_outputs(const EvalOutputs& outputs, int64_t batch_size);
 
-/// Outputs and labels in one map, under their keys in the file.
+/// Outputs, labels and the labels' weights in one map, under their keys in the file.
 OrderedMap<EvalValue> flatten(const EvalOutputs& outputs);
 
 /// Describes the arrays in the flattened outputs of a batch; throws as check_eval_outputs does.

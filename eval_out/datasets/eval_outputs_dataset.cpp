@@ -40,7 +40,9 @@ Chosen choose(const Config& params, const EvalFile& file) {
       chosen.emplace_back(key.is_listed ? short_key(in_file) : key.key, in_file);
     }
   } else {
-    for (const auto& key : file.keys()) chosen.emplace_back(short_key(key), key);
+    for (const auto& key : file.keys()) {
+      if (!key.starts_with(kWeights)) chosen.emplace_back(short_key(key), key);
+    }
   }
   for (size_t i = 0; i < chosen.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {

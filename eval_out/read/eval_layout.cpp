@@ -91,7 +91,7 @@ std::vector<EvalArray> list_eval_arrays(hid_t file, int64_t rows, Hdf5Sizes* siz
     arrays.push_back(describe_ragged(object, key, rows, sizes));
     return false;
   };
-  for (const char* group : {"labels", "outputs"}) {
+  for (const char* group : {"labels", "outputs", "weights"}) {
     if (has_link(file, group)) visit_objects(file, group, look);
   }
   return arrays;

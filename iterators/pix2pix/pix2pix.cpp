@@ -80,8 +80,10 @@ class Pix2Pix : public Iterator {
     ops.eval_op = [=, this] {
       EvalOutputs outputs{
           .outputs = {{"input", stored(input)}, {"fake", fake}, {"target", stored(target)}},
-          .labels = generator_losses(input, fake, target)};
-      outputs.labels.set("loss", losses_.weighted_sum(outputs.labels));
+          .labels = {}};
+      const OrderedMap<at::Tensor> of_generator = generator_losses(input, fake, target);
+      for (const auto& [name, loss] : of_generator) outputs.labels.set(name, loss);
+      outputs.labels.set("loss", losses_.weighted_sum(of_generator));
       outputs.labels.set("psnr", metrics::psnr(fake, target, 2));
       if (std::min(fake.size(2), fake.size(3)) >= metrics::kSsimWindow) {
         outputs.labels.set("ssim", metrics::ssim(fake, target, 2));

@@ -115,8 +115,10 @@ class VUNetIterator : public Iterator {
       return logs;
     };
     ops.eval_op = [=, this] {
-      return EvalOutputs{.outputs = {{"prediction", prediction.image}, {"sample", sample(inputs)}},
-                         .labels = losses.instances};
+      EvalOutputs made{.outputs = {{"prediction", prediction.image}, {"sample", sample(inputs)}},
+                       .labels = {}};
+      for (const auto& [name, values] : losses.instances) made.labels.set(name, values);
+      return made;
     };
     ops.log_ops["transfer_op"] = [=, this] {
       return Logs{.images = {{"transfer", matrix(split)}}};

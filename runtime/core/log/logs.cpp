@@ -4,9 +4,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <utility>
 #include <vector>
 
 namespace stepop {
+
+Scalar::Scalar(WeightedMean mean) : value_(mean.value()) {
+  if (mean.has_weight()) weighted_ = std::make_shared<const WeightedMean>(std::move(mean));
+}
 
 double Scalar::read(const std::string& name) const {
   const at::Tensor* found = tensor();

@@ -3,22 +3,26 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <variant>
 
 #include "runtime/core/base/ordered_map.h"
+#include "runtime/core/log/weighted_mean.h"
 #include "runtime/core/pictures/curve.h"
 
 namespace stepop {
 
-/// A number, or a tensor with one element that stays on its device until it is logged.
+/// A number, or a tensor with one element that stays on its device until it is logged. A mean takes
+/// its weight along.
 class Scalar {
  public:
   Scalar() = default;
   template <class T>
   requires std::is_arithmetic_v<T> Scalar(T number) : value_(static_cast<double>(number)) {}
   Scalar(at::Tensor tensor) : value_(std::move(tensor)) {}
+  Scalar(WeightedMean mean);
 
   /// The tensor, or null when it is a number.
   const at::Tensor* tensor() const { return std::get_if<at::Tensor>(&value_); }
@@ -27,8 +31,12 @@ class Scalar {
   /// unless the tensor is defined and has exactly one element.
   double read(const std::string& name) const;
 
+  /// The mean with its weight, or null when the scalar has no weight.
+  const WeightedMean* weighted() const { return weighted_.get(); }
+
  private:
   std::variant<double, at::Tensor> value_ = 0.0;
+  std::shared_ptr<const WeightedMean> weighted_;
 };
 
 using Scalars = OrderedMap<Scalar>;

@@ -70,7 +70,7 @@ void ReturnedValues::set(const std::string& op, const EvalOutputs& outputs) {
     rows.push_back({op, key, "output", describe(value)});
   }
   for (const auto& [key, label] : outputs.labels) {
-    rows.push_back({op, key, "label", describe_tensor(label)});
+    rows.push_back({op, key, "label", describe_tensor(label.value())});
   }
   rows_.set(op, std::move(rows));
 }

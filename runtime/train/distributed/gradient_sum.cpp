@@ -125,9 +125,13 @@ void GradientSum::overlap(const at::Tensor& loss, const std::function<void()>& b
   overlapped_->run(loss, backward, profile);
 }
 
-void GradientSum::sum() {
+void GradientSum::sum(const at::Tensor& beside) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> trained = Overlapped::trained(parameters_);
+  // A message of float32 takes the numbers along.
+  const bool fits = !trained.empty() && trained[0].scalar_type() == at::kFloat &&
+                    trained[0].is_cpu() && beside.defined() && beside.is_cpu();
+  if (beside.defined() && !fits) world_.sum(beside);
   // Messages of gradients with one type and device, of about one bucket's bytes each.
   size_t first = 0;
   while (first < trained.size()) {
@@ -138,15 +142,17 @@ void GradientSum::sum() {
            trained[end].device() == trained[first].device()) {
       bytes += static_cast<int64_t>(trained[end++].nbytes());
     }
-    sum(at::TensorList(trained).slice(first, end - first));
+    sum(at::TensorList(trained).slice(first, end - first),
+        fits && first == 0 ? beside : at::Tensor());
     first = end;
   }
 }
 
 /// The message also has, after the gradients, how many processes have each of them. Between devices
 /// this is a message of its own between hosts, which then need not wait for the device.
-void GradientSum::sum(at::TensorList parameters) {
+void GradientSum::sum(at::TensorList parameters, const at::Tensor& beside) {
   std::vector<at::Tensor> flat;
+  if (beside.defined()) flat.push_back(beside.to(at::kFloat));
   const at::Tensor counts = at::zeros({static_cast<int64_t>(parameters.size())});
   auto* const has = counts.mutable_data_ptr<float>();
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -156,11 +162,11 @@ void GradientSum::sum(at::TensorList parameters) {
                        ? gradient.reshape({-1})
                        : at::zeros({parameters[i].numel()}, parameters[i].options()));
   }
-  const bool is_apart = world_.stays_on(flat[0].device());
+  const bool is_apart = world_.stays_on(parameters[0].device());
   if (is_apart) {
     world_.sum(counts);
   } else {
-    flat.push_back(counts.to(flat[0].options()));
+    flat.push_back(counts.to(parameters[0].options()));
   }
   const at::Tensor together = at::cat(flat);
   world_.sum(together);
@@ -169,7 +175,8 @@ void GradientSum::sum(at::TensorList parameters) {
                              : together.narrow(0, together.numel() - counts.numel(), counts.numel())
                                    .to(at::TensorOptions(at::kCPU).dtype(at::kFloat));
   const auto* const all_have = all.const_data_ptr<float>();
-  int64_t offset = 0;
+  int64_t offset = beside.defined() ? beside.numel() : 0;
+  if (beside.defined()) beside.copy_(together.narrow(0, 0, offset));
   for (size_t i = 0; i < parameters.size(); ++i) {
     const at::Tensor sum = together.narrow(0, offset, parameters[i].numel());
     offset += parameters[i].numel();

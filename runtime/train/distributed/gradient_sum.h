@@ -34,13 +34,14 @@ class GradientSum {
   void overlap(const at::Tensor& loss, const std::function<void()>& backward,
                Profile* profile = nullptr);
 
-  /// Sums the current gradients: after several backwards, or when nothing overlaps.
-  void sum();
+  /// Sums the current gradients: after several backwards, or when nothing overlaps. `beside`,
+  /// float64 [n] or undefined, is summed along, with the precision of float32 at least.
+  void sum(const at::Tensor& beside = {});
 
  private:
   class Overlapped;
 
-  void sum(at::TensorList parameters);
+  void sum(at::TensorList parameters, const at::Tensor& beside);
 
   [[maybe_unused]] World& world_;  // unused without Gloo
   std::vector<at::Tensor> parameters_;

@@ -38,8 +38,10 @@ std::string to_bytes(const EvalMessage& message) {
     }
     about["outputs"].push_back(std::move(entry));
   }
-  for (const auto& [key, tensor] : message.outputs.labels) {
-    tensors[fmt::format("label{}.0", about["labels"].size())] = tensor;
+  for (const auto& [key, label] : message.outputs.labels) {
+    const std::string name = fmt::format("label{}", about["labels"].size());
+    tensors[name + ".0"] = label.value();
+    if (label.has_weight()) tensors[name + ".weight"] = label.weight();
     about["labels"].push_back(key);
   }
   return write_json(about) + "\n" + to_bytes(tensors);
@@ -73,8 +75,11 @@ EvalMessage eval_message_from_bytes(std::string_view bytes) {
     message.outputs.outputs.set(entry.at("key").get<std::string>(), std::move(value));
   }
   for (size_t number = 0; number < about.at("labels").size(); ++number) {
-    message.outputs.labels.set(about["labels"][number].get<std::string>(),
-                               tensors.at(fmt::format("label{}.0", number)));
+    const std::string name = fmt::format("label{}", number);
+    const auto weight = tensors.find(name + ".weight");
+    message.outputs.labels.set(
+        about["labels"][number].get<std::string>(),
+        {tensors.at(name + ".0"), weight == tensors.end() ? at::Tensor() : weight->second});
   }
   return message;
 }

@@ -35,24 +35,35 @@
 namespace stepop {
 namespace {
 
-/// The mean of every label over all examples: each example counts once, whatever its batch's size;
-/// an example with several numbers counts with their mean. Sums are float64.
+/// The mean of every label over all examples: each example counts once, or by its weight, whatever
+/// its batch's size; an example with several numbers counts with their mean. Sums are float64. A
+/// label of which nothing counts has no mean.
 void mean_labels(const EvalFile& file, const std::string& prefix, OrderedMap<double>& scalars) {
   for (const auto& array : file.arrays()) {
     constexpr std::string_view kGroup = "labels/";
     if (!array.key.starts_with(kGroup) || array.kind != EvalKind::kTensor) continue;
     const int64_t block = file.rows_per_block(array.key);
+    const std::string name = array.key.substr(kGroup.size());
+    const std::string weights = kWeights + name;
+    const bool has_weights = file.contains(weights);
     double sum = 0;
-    int64_t count = 0;
+    double count = 0;
     for (int64_t first = 0; first < file.rows(); first += block) {
       const at::Tensor values = file.read(array.key, first, std::min(block, file.rows() - first));
       if (values.is_complex()) break;
+      if (has_weights) {
+        const at::Tensor weight = file.read(weights, first, values.size(0)).to(at::kDouble);
+        // What does not count may be NaN.
+        const at::Tensor counted = values.to(at::kDouble).mul(weight).masked_fill(weight.eq(0), 0);
+        sum += counted.sum().item<double>();
+        count += weight.sum().item<double>();
+        continue;
+      }
       sum += values.sum(at::kDouble).item<double>();
-      count += values.numel();
+      count += static_cast<double>(values.numel());
     }
     if (count == 0) continue;
-    scalars.set(fmt::format("{}/{}", prefix, array.key.substr(kGroup.size())),
-                sum / static_cast<double>(count));
+    scalars.set(fmt::format("{}/{}", prefix, name), sum / count);
   }
 }
 

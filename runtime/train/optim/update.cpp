@@ -9,6 +9,8 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/nan_to_num.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
@@ -58,6 +60,15 @@ void check_loss(const std::string& update, const at::Tensor& loss) {
         "output, without detach() in between and where gradients are enabled (in step_op of "
         "the train split, or in train_op)");
   }
+}
+
+/// The loss for a device's check. A mean over nothing may be NaN there, with gradients of 0; any
+/// other NaN is in the gradients, too.
+at::Tensor checkable(const WeightedMean& mean) {
+  const at::Tensor loss = mean.value().detach();
+  if (!mean.has_weight()) return loss;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return at::nan_to_num(loss, 0, kInfinity, -kInfinity);
 }
 
 /// Rethrows the current exception of a backward. PyTorch advises retain_graph=True, with which most
@@ -200,24 +211,27 @@ void Update::scale_losses(const LossScale::Settings& settings) {
   if (device_check_) device_check_.emplace(/*is_sticky=*/false);
 }
 
-void Update::step(const at::Tensor& loss) {
+void Update::step(const WeightedMean& loss) {
   run_backward(loss, /*retain_graph=*/false, /*is_only_one=*/clock_->micro_batches == 1);
   if (clock_->is_last_micro_batch()) apply();
 }
 
-void Update::backward(const at::Tensor& loss, bool retain_graph) {
+void Update::backward(const WeightedMean& loss, bool retain_graph) {
   run_backward(loss, retain_graph, /*is_only_one=*/false);
 }
 
 /// The gradient with which the backward pass of the loss starts; undefined for 1.
-at::Tensor Update::seed_of(const at::Tensor& loss) {
-  if (world_ == nullptr && clock_->micro_batches == 1 && !scale_) return {};
-  at::Tensor seed = at::full_like(loss.detach(), clock_->loss_weight());
+at::Tensor Update::seed_of(const WeightedMean& mean) {
+  const bool is_whole = world_ == nullptr && clock_->micro_batches == 1;
+  if (is_whole && !scale_) return {};
+  const at::Tensor& loss = mean.value();
+  at::Tensor seed =
+      is_whole ? at::ones_like(loss.detach()) : weights_.seed(mean, *clock_, world_);
   if (scale_) seed.mul_(scale_->factor().to(seed.device()));
   if (world_ == nullptr || on_nan_ == OnNan::kIgnore) return seed;
   // A loss that is not finite makes all gradients NaN, and so also their sum in every process: each
   // process finds out by itself, in the same update.
-  if (device_check_) return seed.add_(loss.detach().mul(0));
+  if (device_check_) return seed.add_(checkable(mean).mul(0));
   if (is_finite(loss)) return seed;
   if (!bad_loss_) bad_loss_ = first_non_finite(loss);
   return seed.fill_(std::numeric_limits<double>::quiet_NaN());
@@ -228,8 +242,9 @@ void Update::show_loss(const at::Tensor& loss) {
 }
 
 /// `is_only_one`: all gradients of the update come from this backward.
-void Update::run_backward(const at::Tensor& loss, bool retain_graph, bool is_only_one) {
+void Update::run_backward(const WeightedMean& mean, bool retain_graph, bool is_only_one) {
   const Span span(profile_, "backward");
+  const at::Tensor& loss = mean.value();
   check_loss(name_, loss);
   if (!cut_) show_loss(loss);
   if (has_non_finite_) return;  // the step is dropped, whatever is added
@@ -238,9 +253,9 @@ void Update::run_backward(const at::Tensor& loss, bool retain_graph, bool is_onl
     return leave_out({name_, "the loss", first_non_finite(loss), clock_->global_step});
   }
   if (cut_) {
-    captured_losses_.push_back(loss.detach());
+    captured_losses_.push_back(checkable(mean));
   } else if (device_check_ && world_ == nullptr) {
-    device_check_->add_loss(loss);
+    device_check_->add_loss(checkable(mean));
   }
   tensors_.clear();
   for (const auto& [name, parameter] : optimizer_->parameters()) {
@@ -250,7 +265,7 @@ void Update::run_backward(const at::Tensor& loss, bool retain_graph, bool is_onl
     throw Error("none of the update's parameters requires a gradient; they are: " +
                 list_names(optimizer_->parameters()));
   }
-  const at::Tensor seed = seed_of(loss);
+  const at::Tensor seed = seed_of(mean);
   // The backward pass takes the types of the forward pass (torch.autocast asks for the same).
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const auto backward = [&] {
@@ -270,6 +285,16 @@ void Update::run_backward(const at::Tensor& loss, bool retain_graph, bool is_onl
   is_pending_ = true;
 }
 
+/// The gradients and the weights of all processes; the overlap has already summed gradients.
+void Update::sum_gradients() {
+  const bool is_summed = std::exchange(is_summed_, false);
+  if (is_summed && !weights_.are_given()) return;
+  const Span span(profile_, "sums of gradients");
+  const at::Tensor weights = weights_.are_given() ? weights_.sums() : at::Tensor();
+  is_summed ? world_->sum(weights) : gradient_sum_->sum(weights);
+  if (weights.defined()) weights_.set_sums(weights);
+}
+
 void Update::apply() {
   if (const auto cut = cut_) return cut();  // a copy: `apply(left)` within it takes `cut_` away
   const Span span(profile_, "update");
@@ -278,10 +303,7 @@ void Update::apply() {
     return clear_gradients();
   }
   const int64_t global_step = clock_->global_step;
-  if (world_ != nullptr && !std::exchange(is_summed_, false)) {
-    const Span sum(profile_, "sums of gradients");
-    gradient_sum_->sum();
-  }
+  if (world_ != nullptr) sum_gradients();
   tensors_.clear();
   for (const auto& [name, parameter] : optimizer_->parameters()) {
     const at::Tensor& gradient = parameter.grad();
@@ -293,6 +315,7 @@ void Update::apply() {
         "which are: {}",
         name_, list_names(optimizer_->parameters())));
   }
+  weights_.correct(tensors_);
   if (scale_) scale_->unscale(tensors_);
   const bool is_overflow = is_left_out_by_scale();
   if (!is_overflow) {
@@ -414,6 +437,7 @@ NonFinite Update::shared_finding(NonFinite own) {
 
 void Update::clear_gradients() {
   is_pending_ = false;
+  weights_.clear();
   for (const auto& [name, parameter] : optimizer_->parameters()) parameter.mutable_grad().reset();
 }
 

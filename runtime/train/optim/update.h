@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "runtime/core/formats/state.h"
+#include "runtime/core/log/weighted_mean.h"
 #include "runtime/train/optim/loss_scale.h"
+#include "runtime/train/optim/mean_weights.h"
 #include "runtime/train/optim/non_finite.h"
 #include "runtime/train/optim/optimizer.h"
 #include "runtime/train/optim/schedule.h"
@@ -49,9 +51,8 @@ class Update {
   ~Update();
 
   /// From now on gradients are summed over the processes of `world`, which must outlive this,
-  /// before they are clipped. Each process has its share of a batch, whose loss is weighted by
-  /// `StepClock::loss_weight`, so the sum is the gradient of the whole batch. A NaN or an infinity
-  /// in one process reaches all processes. With `shards` each process keeps the optimizer's state
+  /// before they are clipped. Each process has its share of a batch, so the result is the gradient
+  /// of the whole batch. A NaN or an infinity in one process reaches all processes. With `shards` each process keeps the optimizer's state
   /// for a part of the parameters, updates this part, and gets the other parameters from the other
   /// processes. Then `state` returns the state of the part, and `load_state` takes the state of
   /// all.
@@ -64,16 +65,23 @@ class Update {
 
   /// `backward(loss)`, followed by `apply()` after the last batch of the training step. Called once
   /// per batch when gradients are accumulated.
-  void step(const at::Tensor& loss);
+  void step(const WeightedMean& loss);
 
-  /// Adds the gradients of `loss`, times `StepClock::loss_weight`, to the gradients of this
-  /// update's parameters. No other tensor gets a gradient: a generator's loss leaves nothing in the
-  /// discriminator. `loss` must be a mean over the examples of the batch; a sum would be weighted
-  /// as if it were a mean. `retain_graph` allows a second backward through the same graph. Throws
-  /// Error for a loss that has more than one number, that depends on nothing that requires a
+  /// Adds the gradients of `loss` to the gradients of this update's parameters. No other tensor
+  /// gets a gradient: a generator's loss leaves nothing in the discriminator. `retain_graph` allows
+  /// a second backward through the same graph.
+  ///
+  /// `loss` must be a mean; a sum would be weighted as if it were a mean. A tensor is a mean over
+  /// the examples of the batch. A mean over labels, tokens or pixels, of which some do not count,
+  /// says its weight, in all processes or in none. The gradient of a training step is then that of
+  /// the mean over all its batches and processes: the sum of weight x gradient / the sum of the
+  /// weights. Several losses of one batch share these weights. A step in which nothing counts makes
+  /// an update with gradients of 0.
+  ///
+  /// Throws Error for a loss that has more than one number, that depends on nothing that requires a
   /// gradient, or whose graph an earlier backward has freed, and where gradients are disabled, as
   /// in a log op. Throws NonFinite for a loss that is NaN or infinite.
-  void backward(const at::Tensor& loss, bool retain_graph = false);
+  void backward(const WeightedMean& loss, bool retain_graph = false);
 
   /// Clips the gradients, first each value, then the norm over all, as torch.nn.utils does; makes
   /// the optimizer's step; makes the gradients undefined; counts the update. Throws Error when no
@@ -162,8 +170,9 @@ class Update {
  private:
   void load_pending(const State& pending);
   void show_loss(const at::Tensor& loss);
-  void run_backward(const at::Tensor& loss, bool retain_graph, bool is_only_one);
-  at::Tensor seed_of(const at::Tensor& loss);
+  void run_backward(const WeightedMean& mean, bool retain_graph, bool is_only_one);
+  at::Tensor seed_of(const WeightedMean& mean);
+  void sum_gradients();
   NonFinite shared_finding(NonFinite own);
   bool checks_now() const { return on_nan_ != OnNan::kIgnore && !device_check_; }
   void clear_gradients();
@@ -186,6 +195,7 @@ class Update {
   std::unique_ptr<GradientSum> gradient_sum_;
   std::unique_ptr<ParameterShards> shards_;  ///< Null when each process updates all parameters.
   bool is_summed_ = false;                   ///< The gradients are already the sums.
+  MeanWeights weights_;
   std::optional<double> bad_loss_;           ///< This process's first loss that is not finite.
   Profile* profile_ = nullptr;
   std::map<const void*, std::function<bool(const at::Tensor&)>> watches_of_losses_;

@@ -25,6 +25,7 @@ State Update::state() const {
   state["skipped"] =
       at::scalar_tensor(skipped_ + (on_nan_ == OnNan::kSkip || scale_ ? left_out : 0), at::kLong);
   if (scale_) scale_->save(state);
+  weights_.save(state);
   if (!clears_at_.empty() && cleared_until_) {
     state[kClearedUntil] = at::scalar_tensor(*cleared_until_, at::kLong);
   }
@@ -71,9 +72,11 @@ void Update::load_state(const State& state) {
     pending.insert(std::move(gradient));
   }
   const State of_scale = LossScale::take(of_optimizer);
+  const State of_weights = MeanWeights::take(of_optimizer);
   optimizer_->load_state(of_optimizer);
   if (scale_) scale_->load(of_scale);
   load_pending(pending);
+  weights_.load(of_weights);
   has_non_finite_ = static_cast<bool>(spoilt);
   count_ = count.mapped().item<int64_t>();
   skipped_ = skipped ? skipped.mapped().item<int64_t>() : 0;

@@ -99,7 +99,7 @@ EvalOutputs measured(const std::string& yaml, const at::Tensor& real, const at::
 }
 
 at::Tensor label(const std::string& options, const at::Tensor& real, const at::Tensor& fake) {
-  return measured("{real: hq, fake: gen, " + options + "}", real, fake).labels.at("name");
+  return measured("{real: hq, fake: gen, " + options + "}", real, fake).labels.at("name").value();
 }
 
 TEST_CASE("psnr and ssim are what BasicSR reports, in colours and of their luma") {

@@ -23,7 +23,7 @@ TEST_CASE("what a process found for a batch comes out of its bytes as it was") {
   sent.outputs.outputs.set("caption", std::vector<std::string>{"one", "", odd});
   sent.outputs.outputs.set("a/first", at::arange(3, at::kLong));
   sent.outputs.labels.set("loss", at::arange(3, at::kDouble));
-  sent.outputs.labels.set("accuracy", at::full({3}, true, at::kBool));
+  sent.outputs.labels.set("accuracy", {at::full({3}, true, at::kBool), at::arange(3)});
 
   const EvalMessage read = eval_message_from_bytes(to_bytes(sent));
   CHECK(read.indices == sent.indices);
@@ -42,8 +42,10 @@ TEST_CASE("what a process found for a batch comes out of its bytes as it was") {
         std::vector<std::string>{"one", "", odd});
   CHECK(read.outputs.labels.size() == 2);
   CHECK(read.outputs.labels.begin()->first == "loss");
-  for (const auto& [key, tensor] : sent.outputs.labels) {
-    CHECK(is_same(read.outputs.labels.at(key), tensor));
+  for (const auto& [key, label] : sent.outputs.labels) {
+    CHECK(is_same(read.outputs.labels.at(key).value(), label.value()));
+    CHECK(read.outputs.labels.at(key).has_weight() == label.has_weight());
+    if (label.has_weight()) CHECK(is_same(read.outputs.labels.at(key).weight(), label.weight()));
   }
 }
 
