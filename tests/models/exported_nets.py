@@ -15,7 +15,8 @@ from torch import nn
 
 folder, package = sys.argv[1:3]
 sys.path.insert(0, package)
-from stepop_eval.export import export_both, write_programs, tensors_of  # noqa: E402
+from stepop_eval.export import export_both, write_programs  # noqa: E402
+from stepop_eval.export_check import tensors_of  # noqa: E402
 
 
 class UNet(nn.Module):
@@ -119,6 +120,31 @@ class Blocks(nn.Module):
         return x * target + small.float() + self.mean
 
 
+class Passing(nn.Module):
+    """A buffer that moves and is no part of the state."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(9, 3)
+        self.register_buffer("center", torch.zeros(9), persistent=False)
+
+    def forward(self, x):
+        x = x.flatten(1)
+        if self.training:
+            self.center.mul_(0.9).add_(0.1 * x.mean(0))
+        return self.layer(x - self.center)
+
+
+class Fourier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(9, 3)
+        self.w = nn.Parameter(torch.randn(5, dtype=torch.cfloat))
+
+    def forward(self, x):
+        return self.layer(torch.fft.irfft(torch.fft.rfft(x.flatten(1)) * self.w, n=9))
+
+
 def write(name, net, inputs):
     programs, _ = export_both(net, inputs)
     write_programs(programs, f"{folder}/{name}.pt2")
@@ -151,3 +177,6 @@ if len(sys.argv) > 3:
     networks = runpy.run_path(sys.argv[3])["networks"]
 for name, make in networks.items():
     write(name, *make())
+if len(sys.argv) <= 3:  # as torch.export itself writes them
+    for name, net in (("passing", Passing()), ("fourier", Fourier())):
+        write_programs(export_both(net, [torch.randn(2, 1, 3, 3)])[0], f"{folder}/{name}.pt2")

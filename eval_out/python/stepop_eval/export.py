@@ -30,13 +30,10 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from stepop_eval.export_check import CannotExport, check, check_one_example, keep_changed_state, refuse_complex
+from stepop_eval.export_gradients import check_gradients
+
 TYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
-#: The largest difference to the module in Python, relative to the size of its outputs.
-TOLERANCE = 1e-5
-
-
-class CannotExport(Exception):
-    """What was given cannot be exported; the text says why and what would help."""
 
 
 def text_of(error: BaseException) -> str:
@@ -200,42 +197,6 @@ def export_both(net: Any, inputs: Sequence[Any], seconds: float = 60) -> tuple[d
     return {"model": export_mode(net, inputs, True, False), "eval": export_mode(net, inputs, False, False)}, reason
 
 
-def tensors_of(result: Any) -> list[Any]:
-    import torch
-
-    return [each for each in torch.utils._pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
-
-
-def compare(net: Any, program: Any, inputs: Sequence[Any], training: bool) -> float:
-    """The largest relative difference between the graph and the module, with the same random numbers."""
-    import torch
-
-    results = []
-    for run in (copy.deepcopy(net).train(training), copy.deepcopy(program).module()):
-        torch.manual_seed(0)
-        with torch.no_grad():
-            results.append(tensors_of(run(*inputs)))
-    largest = 0.0
-    for ours, theirs in zip(results[1], results[0]):
-        if ours.shape != theirs.shape:
-            raise CannotExport(f"the graph gives {list(ours.shape)} where the module gives {list(theirs.shape)}")
-        scale = max(theirs.double().abs().max().item(), 1e-12) if theirs.numel() else 1.0
-        largest = max(largest, (ours.double() - theirs.double()).abs().max().item() / scale if theirs.numel() else 0.0)
-    return largest
-
-
-def check(net: Any, programs: dict[str, Any], inputs: Sequence[Any]) -> float:
-    """Compares with the examples, and with a batch of another size."""
-    import torch
-
-    others = [torch.cat([tensor, tensor[:1]]) for tensor in inputs]
-    largest = 0.0
-    for batch in (inputs, others):
-        for name, training in (("model", True), ("eval", False)):
-            largest = max(largest, compare(net, programs[name], batch, training))
-    return largest
-
-
 def try_out(net: Any, named: Sequence[tuple[str, Any]], source: str) -> None:
     """Runs the module once in Python, with the examples and with a batch of another size."""
     import torch
@@ -285,6 +246,17 @@ def free_text(program: Any, names: Sequence[str]) -> str:
         sizes = [str(size) if str(size).isdigit() else "*" for size in node.meta["val"].shape]
         texts.append(f"{name} [{', '.join(sizes)}]")
     return ", ".join(texts)
+
+
+def limits_text(programs: dict[str, Any], most: int = 3) -> str:
+    """`it holds for image.size()[3] <= 40`: what torch.export noted of the sizes as it followed the code."""
+    found = [re.sub(r"L\['(\w+)'\]", r"\1", guard) for program in programs.values()
+             for guard in getattr(program, "_guards_code", [])]
+    # What is fixed is in free_text, and most sizes that must not be 1 are PyTorch's own, in every convolution.
+    limits = [limit for limit in dict.fromkeys(found)
+              if not re.fullmatch(r"\w+\.size\(\)\[\d+\] == \d+|.* != [01]", limit)]
+    more = f" and {len(limits) - most} more" if len(limits) > most else ""
+    return f"it holds for {', '.join(limits[:most])}{more}" if limits else ""
 
 
 def share_weights(source: str, path: str) -> None:
@@ -339,17 +311,20 @@ def run(arguments: argparse.Namespace) -> str:
     if any(tensor.dim() == 0 or tensor.shape[0] < 2 for tensor in inputs):
         raise CannotExport("--example: the first size is the batch and must be 2 or more, so that it stays free")
     try_out(net, named, arguments.network.rpartition(":")[0])
+    refuse_complex(net)
+    notes = keep_changed_state(net, inputs)
     try:
         programs, fixed = export_both(net, inputs)
     except Exception as error:
         raise CannotExport(f"torch.export cannot export it: {reason_of(error)}") from error
     largest = check(net, programs, inputs)
-    if not largest <= TOLERANCE:
-        raise CannotExport(f"the graph differs from the module by {largest:.2g}: does it draw random numbers in its "
-                           "evaluation, or depend on values of its inputs?")
+    notes += [check_one_example(net, programs, inputs), check_gradients(net, programs["model"], inputs, names),
+              limits_text(programs)]
     write_programs(programs, arguments.output)
     count = sum(parameter.numel() for parameter in net.parameters())
-    note = f"only the batch's size is free: {fixed}\n" if fixed and any(each.dim() > 2 for each in inputs) else ""
+    if fixed and any(each.dim() > 2 for each in inputs):
+        notes.insert(0, f"only the batch's size is free: {fixed}")
+    note = "".join(f"{text}\n" for text in notes if text)
     return (f"{arguments.output}: {count:,} parameters, takes {free_text(programs['model'], names)}; "
             f"largest difference to Python {largest:.1g}\n{note}"
             f"model: {{class: Exported, path: {arguments.output}}}")

@@ -43,12 +43,120 @@ class Counts(nn.Module):
     def forward(self, x): return {"x": x, "count": 4}
 '''
 
+GRADIENTS = '''
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+class Reversed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x.view_as(x)
+    @staticmethod
+    def backward(ctx, gradient): return -gradient
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x * 2
+    @staticmethod
+    def backward(ctx, gradient): return gradient * 2
+
+class Base(nn.Module):
+    def __init__(self, zero=False):
+        super().__init__()
+        self.a = nn.Linear(3, 4)
+        self.b = nn.Linear(4, 2)
+        if zero: nn.init.zeros_(self.b.weight)
+    def between(self, x): return x
+    def forward(self, x): return self.b(self.between(self.a(x)))
+
+class Dann(Base):
+    def between(self, x): return Reversed.apply(x)
+class Same(Base):
+    def between(self, x): return Doubled.apply(x)
+class Detached(Base):
+    def between(self, x): return x + (x.round() - x).detach()
+class TensorHook(Base):
+    def between(self, x):
+        if x.requires_grad:
+            x.register_hook(lambda gradient: gradient * 3)
+        return x
+class ParameterHook(Base):
+    def __init__(self):
+        super().__init__()
+        self.a.weight.register_hook(lambda gradient: gradient / 10)
+class ModuleHook(Base):
+    def __init__(self):
+        super().__init__()
+        self.b.register_full_backward_hook(lambda module, inputs, outputs: (inputs[0] * 2,))
+class Reentrant(Base):
+    def between(self, x): return checkpoint(torch.tanh, x, use_reentrant=True)
+class Checkpointed(Base):
+    def between(self, x): return checkpoint(torch.tanh, x, use_reentrant=False)
+class Dropped(Base):
+    def between(self, x): return nn.functional.dropout(x, 0.5, self.training)
+class Tied(Base):
+    def __init__(self):
+        super().__init__()
+        self.c = nn.Linear(4, 4)
+        self.d = nn.Linear(4, 4)
+        self.d.weight = self.c.weight
+    def between(self, x): return self.d(self.c(x))
+'''
+
+STATE = '''
+import torch
+from torch import nn
+
+class Complex(nn.Module):
+    def __init__(self, as_buffer=False, persistent=True):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        w = torch.randn(2, dtype=torch.cfloat)
+        if as_buffer: self.register_buffer("w", w, persistent)
+        else: self.w = nn.Parameter(w)
+    def forward(self, x): return self.layer(torch.fft.irfft(torch.fft.rfft(x) * self.w, n=3))
+
+class Center(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.register_buffer("center", torch.zeros(3), persistent=False)
+        self.register_buffer("table", torch.arange(3.0), persistent=False)
+    def forward(self, x):
+        if self.training: self.center.add_(x.detach().mean(0))
+        return self.layer(x - self.center + self.table)
+
+class Calls(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 2)
+        self.inner.calls = 0
+    def forward(self, x):
+        self.inner.calls += 1
+        return self.inner(x) * self.inner.calls
+
+class Writes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+    def forward(self, x): return self.layer(x.mul_(2))
+
+class Length(Writes):
+    def forward(self, x): return self.layer(x) + torch.zeros(len(x), 1)
+class Single(Writes):
+    def forward(self, x): return self.layer(x * 2 if x.shape[0] == 1 else x)
+class Narrow(Writes):
+    def forward(self, x): return self.layer(x).sum(1) if x.shape[1] > 40 else x.sum(1) + self.layer.bias.sum()
+'''
+
 
 class ExportTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = files.scratch()
         (cls.folder / "nets.py").write_text(NETS)
+        (cls.folder / "gradients.py").write_text(GRADIENTS)
+        (cls.folder / "state.py").write_text(STATE)
         cls.addClassCleanup(setattr, sys, "path", list(sys.path))
 
     def export(self, network, *words, example="x=4,3"):
@@ -163,8 +271,55 @@ class ExportTest(unittest.TestCase):
 
     def test_a_graph_that_differs(self):
         text = self.refused("nets.py:Draws")
-        self.assertRegex(text, r"^the graph differs from the module by [\d.e+-]+: does it draw random numbers in its "
-                               r"evaluation, or depend on values of its inputs\?$")
+        self.assertRegex(text, r"^the graph differs from the module by [\d.e+-]+ in training: does it draw random numbers "
+                               r"by other means than torch there, or depend on values of its inputs\?$")
+
+    def test_gradients_that_the_graph_loses(self):
+        functions = r"torch.export records forward alone, without the backward of the torch.autograd.Function Reversed\. "
+        for network, names, parts in (
+                ("Dann", "a.weight, a.bias, the input x", functions),
+                ("TensorHook", "a.weight, a.bias, the input x", r".*, without register_hook in gradients.py, line 36\. "),
+                ("ParameterHook", "a.weight", r".*, without a hook of the parameter a.weight\. "),
+                ("ModuleHook", "a.weight, a.bias, the input x", r".*, without a backward hook of b \(Linear\)\. "),
+                ("Reentrant", "a.weight, a.bias, b.weight, b.bias and 1 more",
+                 "checkpointing with use_reentrant=True leaves no gradients in a graph: use_reentrant=False, ")):
+            self.assertRegex(self.refused("gradients.py:" + network),
+                             rf"^in training the graph has other gradients than the module for {names} \(by [\d.]+ of their "
+                             rf"size\): {parts}")
+        zero = self.refused("gradients.py:Dann", "--kwargs", '{"zero": true}')  # as yet it has no gradient there
+        self.assertIn("other gradients than the module for a.weight, a.bias, ", zero)
+
+    def test_gradients_that_are_the_same(self):
+        for network, count in (("Detached", 26), ("Checkpointed", 26), ("Dropped", 26), ("Tied", 50)):
+            self.assertEqual(self.export("gradients.py:" + network),
+                             f"net.pt2: {count} parameters, takes x [*, 3]; largest difference to Python 0\n"
+                             "model: {class: Exported, path: net.pt2}\n")
+        self.assertIn("the backward of the torch.autograd.Function Doubled is not part of the graph; for a random loss the "
+                      "gradients are the same\n", self.export("gradients.py:Same"))
+
+    def test_complex_numbers(self):
+        for words in ((), ("--kwargs", '{"as_buffer": true}')):
+            self.assertRegex(self.refused("state.py:Complex", *words),
+                             r"^w: complex numbers cannot be trained or saved: .*torch\.view_as_real\(x\)")
+        self.assertIn("8 parameters", self.export("state.py:Complex", "--kwargs", '{"as_buffer": true, "persistent": false}'))
+
+    def test_state_that_forward_changes(self):
+        import torch
+
+        self.assertIn("forward changes center, not persistent in Python: here checkpoints hold it", self.export("state.py:Center"))
+        self.assertEqual(list(torch.export.load(self.folder / "net.pt2").state_dict),
+                         ["layer.weight", "layer.bias", "center"])
+        self.assertIn("\nforward changes inner.calls, a number of Python's: the graph keeps the value of the export; ",
+                      self.export("state.py:Calls"))
+        self.assertIn("largest difference to Python 0\nmodel:", self.export("state.py:Writes"))
+
+    def test_sizes_for_which_the_graph_does_not_hold(self):
+        self.assertRegex(self.refused("state.py:Length"),
+                         r"^the graph of the training does not take \[5, 3\], which the module takes: Guard failed: "
+                         r"x.size\(\)\[0\] == 4; .*x.shape\[0\].* keep it free$")
+        self.assertIn("\na batch of one example is computed otherwise than by the module, in training by ",
+                      self.export("state.py:Single"))
+        self.assertIn("\nit holds for x.size()[1] <= 40\n", self.export("state.py:Narrow", example="x=4,20"))
 
 
 if __name__ == "__main__":
