@@ -30,7 +30,8 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from stepop_eval.export_check import CannotExport, check, check_one_example, keep_changed_state, refuse_complex
+from stepop_eval.export_check import (
+    CannotExport, check, check_one_example, check_structure, keep_changed_state, refuse_complex)
 from stepop_eval.export_gradients import check_gradients
 
 TYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
@@ -139,27 +140,36 @@ def example(text: str) -> tuple[str, Any]:
     return name, torch.randint(0, limit, sizes, generator=generator).to(dtype)
 
 
-def free_sizes(inputs: Sequence[Any], every: bool) -> tuple[dict[int, Any], ...]:
-    """Which sizes may differ: of the batch, and with `every` all behind the channels."""
+#: Which sizes are tried to be free: of the batch alone; all behind the channels; a sequence's too.
+BATCH, SIZES, SEQUENCES = range(3)
+
+
+def free_sizes(net: Any, inputs: Sequence[Any], which: int) -> tuple[Any, ...]:
+    """The sizes that may differ, in the structure of forward's arguments."""
     import torch
 
     auto = torch.export.Dim.AUTO
-    shapes = []
+    shapes: list[Any] = []
     for tensor in inputs:
         free = {0: auto} if tensor.dim() > 0 else {}
-        if every:
-            free.update({i: auto for i in range(2 if tensor.dim() > 2 else 1, tensor.dim())})
+        has_channels = tensor.dim() > 3 or (tensor.dim() == 3 and which == SIZES)
+        if which != BATCH:
+            free.update({i: auto for i in range(2 if has_channels else 1, tensor.dim())})
         shapes.append(free)
+    parameters = inspect.signature(net.forward).parameters.values()
+    named = sum(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in parameters)
+    if len(shapes) > named:  # the rest are those of *args
+        return (*shapes[:named], tuple(shapes[named:]))
     return tuple(shapes)
 
 
-def export_mode(net: Any, inputs: Sequence[Any], training: bool, every: bool) -> Any:
+def export_mode(net: Any, inputs: Sequence[Any], training: bool, which: int) -> Any:
     import torch
 
     net = copy.deepcopy(net).train(training)
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):  # graphs, for PyTorch's developers
         warnings.simplefilter("ignore")
-        return torch.export.export(net, tuple(inputs), dynamic_shapes=free_sizes(inputs, every), strict=False)
+        return torch.export.export(net, tuple(inputs), dynamic_shapes=free_sizes(net, inputs, which), strict=False)
 
 
 class TooLong(BaseException):
@@ -187,14 +197,20 @@ def export_both(net: Any, inputs: Sequence[Any], seconds: float = 60) -> tuple[d
 
     Some networks need one size, and some take PyTorch longer than `seconds` to follow in all sizes.
     """
+    def both(which: int) -> dict[str, Any]:
+        return {"model": export_mode(net, inputs, True, which), "eval": export_mode(net, inputs, False, which)}
+
     try:
         with at_most(seconds):
-            return {"model": export_mode(net, inputs, True, True), "eval": export_mode(net, inputs, False, True)}, ""
+            if any(each.dim() == 3 for each in inputs):
+                with contextlib.suppress(Exception):
+                    return both(SEQUENCES), ""
+            return both(SIZES), ""
     except Exception:
         reason = "the network needs them"
     except TooLong:
         reason = f"to follow them took PyTorch more than {seconds:.0f} s"
-    return {"model": export_mode(net, inputs, True, False), "eval": export_mode(net, inputs, False, False)}, reason
+    return both(BATCH), reason
 
 
 def try_out(net: Any, named: Sequence[tuple[str, Any]], source: str) -> None:
@@ -259,6 +275,17 @@ def limits_text(programs: dict[str, Any], most: int = 3) -> str:
     return f"it holds for {', '.join(limits[:most])}{more}" if limits else ""
 
 
+def packages_text(programs: dict[str, Any]) -> str:
+    """Operators of packages, which are no operations of PyTorch."""
+    import torch
+
+    targets = {node.target for program in programs.values() for node in program.graph.nodes}
+    names = sorted({str(each) for each in targets if isinstance(each, torch._ops.OpOverload)
+                    and each.namespace not in ("aten", "prims", "prim")})
+    return (f"it calls {', '.join(names)}, of a package: stepop has that only where your own C++ registers it; a switch of "
+            "the package for plain PyTorch (an `implementation`) helps" if names else "")
+
+
 def share_weights(source: str, path: str) -> None:
     """Copies a file of package_pt2, which has the weights of each graph, with those of both graphs once."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(path, "w") as new:
@@ -311,6 +338,7 @@ def run(arguments: argparse.Namespace) -> str:
     if any(tensor.dim() == 0 or tensor.shape[0] < 2 for tensor in inputs):
         raise CannotExport("--example: the first size is the batch and must be 2 or more, so that it stays free")
     try_out(net, named, arguments.network.rpartition(":")[0])
+    check_structure(net, inputs)
     refuse_complex(net)
     notes = keep_changed_state(net, inputs)
     try:
@@ -319,7 +347,7 @@ def run(arguments: argparse.Namespace) -> str:
         raise CannotExport(f"torch.export cannot export it: {reason_of(error)}") from error
     largest = check(net, programs, inputs)
     notes += [check_one_example(net, programs, inputs), check_gradients(net, programs["model"], inputs, names),
-              limits_text(programs)]
+              limits_text(programs), packages_text(programs)]
     write_programs(programs, arguments.output)
     count = sum(parameter.numel() for parameter in net.parameters())
     if fixed and any(each.dim() > 2 for each in inputs):

@@ -100,6 +100,23 @@ def check_one_example(net: Any, programs: dict[str, Any], inputs: Sequence[Any])
     return ""
 
 
+def check_structure(net: Any, inputs: Sequence[Any]) -> None:
+    """Refuses results that the file cannot hold, and others in training than in evaluation."""
+    import torch
+
+    counts = {}
+    for training in (True, False):
+        with torch.no_grad():
+            result = copy.deepcopy(net).train(training)(*[each.clone() for each in inputs])
+        if isinstance(result, tuple) and hasattr(result, "_fields"):
+            raise CannotExport(f"forward returns a {type(result).__name__} in {mode_of(training)}, a namedtuple, which the "
+                               "file cannot hold: return a plain tuple of its tensors")
+        counts[training] = len(tensors_of(result))
+    if counts[True] != counts[False]:
+        raise CannotExport(f"forward returns {counts[True]} tensors in training and {counts[False]} in evaluation: return "
+                           "the same ones in both, also those of an auxiliary head")
+
+
 def refuse_complex(net: Any) -> None:
     """Complex numbers are neither trained here nor held by the files of checkpoints."""
     persistent = net.state_dict(keep_vars=True)

@@ -104,6 +104,7 @@ class Tied(Base):
 '''
 
 STATE = '''
+import typing
 import torch
 from torch import nn
 
@@ -145,6 +146,26 @@ class Length(Writes):
     def forward(self, x): return self.layer(x) + torch.zeros(len(x), 1)
 class Single(Writes):
     def forward(self, x): return self.layer(x * 2 if x.shape[0] == 1 else x)
+class Pair(typing.NamedTuple):
+    x: torch.Tensor
+    y: torch.Tensor
+class Named(Writes):
+    def forward(self, x): return Pair(self.layer(x), x) if self.training else self.layer(x)
+class Auxiliary(Writes):
+    def forward(self, x): return (self.layer(x), x) if self.training else self.layer(x)
+class Starred(Writes):
+    def forward(self, *args, **kwargs): return self.layer(args[0]) + args[1]
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True)
+    def forward(self, x): return self.layer(x)
+@torch.library.custom_op("mine::doubled", mutates_args=())
+def doubled(x: torch.Tensor) -> torch.Tensor: return x * 2
+doubled.register_fake(lambda x: torch.empty_like(x))
+doubled.register_autograd(lambda ctx, gradient: gradient * 2)
+class Custom(Writes):
+    def forward(self, x): return self.layer(doubled(x))
 class Narrow(Writes):
     def forward(self, x): return self.layer(x).sum(1) if x.shape[1] > 40 else x.sum(1) + self.layer.bias.sum()
 '''
@@ -312,6 +333,19 @@ class ExportTest(unittest.TestCase):
         self.assertIn("\nforward changes inner.calls, a number of Python's: the graph keeps the value of the export; ",
                       self.export("state.py:Calls"))
         self.assertIn("largest difference to Python 0\nmodel:", self.export("state.py:Writes"))
+
+    def test_results_that_the_file_cannot_hold(self):
+        self.assertEqual(self.refused("state.py:Named"),
+                         "forward returns a Pair in training, a namedtuple, which the file cannot hold: return a plain tuple "
+                         "of its tensors")
+        self.assertEqual(self.refused("state.py:Auxiliary"),
+                         "forward returns 2 tensors in training and 1 in evaluation: return the same ones in both, also "
+                         "those of an auxiliary head")
+
+    def test_arguments_of_any_number_sequences_and_operators_of_packages(self):
+        self.assertIn("takes x [*, 3], y [*, 2];", self.export("state.py:Starred", "--example", "y=4,2"))
+        self.assertIn("takes x [*, *, 4];", self.export("state.py:Attention", example="x=4,7,4"))
+        self.assertIn("\nit calls mine.doubled.default, of a package: ", self.export("state.py:Custom"))
 
     def test_sizes_for_which_the_graph_does_not_hold(self):
         self.assertRegex(self.refused("state.py:Length"),
