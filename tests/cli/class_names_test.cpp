@@ -80,6 +80,9 @@ TEST_CASE("a run's classes have their names and numbers wherever it is evaluated
                    {found.outputs, STEPOP_SOURCE_DIR "/eval_out/python"}) ==
         "['ant', 'bee', 'cat']\n['ant', 'bee', 'cat']\n");
 
+  run_well(trained.folder, "stepop report " + trained.run + " report.html");
+  CHECK(read_bytes(trained.folder.path("report.html")).find("2 cat") != std::string::npos);
+
   // The training's folders are not needed any more.
   std::filesystem::rename(trained.folder.path("tr"), trained.folder.path("elsewhere"));
   run_well(trained.folder, "stepop -p " + trained.run + " --datasets/validation/path new");
