@@ -175,11 +175,11 @@ void check_eval_outputs(const EvalOutputs& outputs, int64_t batch_size) {
     if (label.value().dim() == 1) continue;
     throw wrong(
         "labels/" + key,
-        fmt::format(
-            " has the shape {}; a label is one number an example, [{}]: {}, or return "
-            "it in outputs",
-            shape_text(label.value().sizes().vec()), batch_size,
-            label.value().numel() == batch_size ? "flatten() makes it so" : "take the mean over the rest"));
+        fmt::format(" has the shape {}; a label is one number an example, [{}]: {}, or return "
+                    "it in outputs",
+                    shape_text(label.value().sizes().vec()), batch_size,
+                    label.value().numel() == batch_size ? "flatten() makes it so"
+                                                        : "take the mean over the rest"));
   }
 }
 

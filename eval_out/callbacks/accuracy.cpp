@@ -14,12 +14,14 @@ namespace {
 Logs accuracy(const CallbackArguments& arguments) {
   const Classes classes(arguments);
   int64_t correct = 0;
+  int64_t rows = 0;
   for_each_block(classes.rows(), classes.rows_per_block(), [&](int64_t first, int64_t count) {
     const Classes::Block block = classes.read(first, count);
     correct += at::eq(block.predicted, block.truth).sum().item<int64_t>();
+    rows += block.rows();
   });
   Logs logs;
-  logs.scalars.set("accuracy", static_cast<double>(correct) / static_cast<double>(classes.rows()));
+  logs.scalars.set("accuracy", static_cast<double>(correct) / classes.counted(rows));
   return logs;
 }
 
@@ -50,6 +52,7 @@ Logs top_k(const CallbackArguments& arguments) {
   const std::vector<int64_t> wanted = read_k(arguments.params, classes.count());
   const at::Tensor numbers = at::arange(classes.count());
   std::vector<int64_t> hits(wanted.size(), 0);
+  int64_t rows = 0;
   for_each_block(classes.rows(), classes.rows_per_block(), [&](int64_t first, int64_t count) {
     const Classes::Block block = classes.read(first, count);
     const at::Tensor truth = block.truth.unsqueeze(1);
@@ -60,11 +63,12 @@ Logs top_k(const CallbackArguments& arguments) {
     for (size_t i = 0; i < wanted.size(); ++i) {
       hits[i] += rank.lt(wanted[i]).sum().item<int64_t>();
     }
+    rows += block.rows();
   });
   Logs logs;
   for (size_t i = 0; i < wanted.size(); ++i) {
     logs.scalars.set(fmt::format("top_{}", wanted[i]),
-                     static_cast<double>(hits[i]) / static_cast<double>(classes.rows()));
+                     static_cast<double>(hits[i]) / classes.counted(rows));
   }
   return logs;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/data/class_numbers.h"
@@ -72,6 +73,7 @@ Classes::Classes(const CallbackArguments& arguments, bool needs_scores)
   int64_t largest = -1;
   for_each_block(rows(), rows_per_block(), [&](int64_t first, int64_t count) {
     const Block block = read(first, count);
+    if (block.rows() == 0) return;
     largest = std::max(
         {largest, block.predicted.max().item<int64_t>(), block.truth.max().item<int64_t>()});
   });
@@ -89,21 +91,35 @@ Classes::Block Classes::read(int64_t first, int64_t count) const {
     scores_.refuse_nan(block.scores, first);
     block.predicted = at::argmax(block.scores, 1);
   } else {
-    block.predicted = read_classes(scores_, first, count);
+    block.predicted = read_classes(scores_, first, count, /*may_be_left_out=*/false);
   }
-  block.truth = read_classes(truth_, first, count);
+  block.truth = read_classes(truth_, first, count, /*may_be_left_out=*/true);
+  const at::Tensor counts = block.truth.ne(kLeftOutClass);
+  if (counts.all().item<bool>()) return block;
+  const at::Tensor kept = counts.nonzero().squeeze(1);
+  for (at::Tensor* tensor : {&block.scores, &block.predicted, &block.truth}) {
+    if (tensor->defined()) *tensor = tensor->index_select(0, kept);
+  }
   return block;
 }
 
-at::Tensor Classes::read_classes(const RowValues& source, int64_t first, int64_t count) const {
+double Classes::counted(int64_t rows) const {
+  if (rows > 0) return static_cast<double>(rows);
+  throw NoNumbers(
+      fmt::format("nothing counts: {} is {} in every row", truth_.name(), kLeftOutClass));
+}
+
+at::Tensor Classes::read_classes(const RowValues& source, int64_t first, int64_t count,
+                                 bool may_be_left_out) const {
   const at::Tensor classes = source.read(first, count).to(at::kLong).contiguous();
   const auto* values = classes.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < count; ++i) {
     const int64_t end = count_ < 0 ? kMostClasses : count_;
     if (values[i] >= 0 && values[i] < end) continue;
+    if (may_be_left_out && values[i] == kLeftOutClass) continue;
     const std::string place = fmt::format("{} has the class {} in {}", source.name(), values[i],
                                           source.row_text(first + i));
-    if (values[i] < 0) throw Error(place + "; classes count from 0");
+    if (values[i] < 0) throw Error(place + "; classes count from 0, and -100 leaves out");
     if (!has_scores_) {
       throw Error(fmt::format("{}; at most {} classes are counted, 0 to {}", place,
                               with_thousands(kMostClasses), with_thousands(kMostClasses - 1)));

@@ -11,8 +11,12 @@
 
 namespace stepop {
 
-/// The predicted and the true class of each row, read block by block. The parameter `logits` names
-/// scores [classes], or an integer [], the class itself; `target` names the true class, an integer
+/// The true class of rows that no callback of classes counts, as in cross entropy.
+inline constexpr int64_t kLeftOutClass = -100;
+
+/// The predicted and the true class of each row that counts, read block by block. The parameter
+/// `logits` names scores [classes], or an integer [], the class itself; `target` names the true
+/// class, an integer
 /// [] in the file or in the dataset's labels.
 class Classes {
  public:
@@ -22,20 +26,28 @@ class Classes {
 
   /// The number of classes: the number of scores, or else the largest class that occurs plus one.
   int64_t count() const { return count_; }
+  /// All rows of the file.
   int64_t rows() const { return scores_.rows(); }
+  /// The number of rows that count, once all were read, for a mean over them. Throws NoNumbers for
+  /// none.
+  double counted(int64_t rows) const;
   int64_t rows_per_block() const;
 
+  /// The rows that count, of those that were asked for.
   struct Block {
     at::Tensor scores;     ///< [rows, classes]; undefined when the file has classes only.
     at::Tensor predicted;  ///< int64 [rows], the first of the largest scores.
     at::Tensor truth;      ///< int64 [rows]
+
+    int64_t rows() const { return truth.size(0); }
   };
   /// Throws Error with the row for a NaN among the scores, for a class outside [0, count()), and,
   /// without scores, for a class of a million or more.
   Block read(int64_t first, int64_t count) const;
 
  private:
-  at::Tensor read_classes(const RowValues& source, int64_t first, int64_t count) const;
+  at::Tensor read_classes(const RowValues& source, int64_t first, int64_t count,
+                          bool may_be_left_out) const;
 
   RowValues scores_;
   RowValues truth_;

@@ -42,8 +42,9 @@ Report make_report(const CallbackArguments& arguments) {
     said += at::bincount(block.predicted, {}, classes.count());
     support += at::bincount(block.truth, {}, classes.count());
   });
+  const auto rows = support.sum().item<int64_t>();
   Report report;
-  report.accuracy = ratio(hits.sum().item<int64_t>(), classes.rows());
+  report.accuracy = static_cast<double>(hits.sum().item<int64_t>()) / classes.counted(rows);
   for (int64_t i = 0; i < classes.count(); ++i) {
     const auto tp = hits[i].item<int64_t>();
     const auto predicted = said[i].item<int64_t>();
@@ -55,8 +56,8 @@ Report make_report(const CallbackArguments& arguments) {
   for (const ReportRow& row : report.classes) {
     for (const bool is_weighted : {false, true}) {
       ReportRow& average = is_weighted ? report.weighted : report.macro;
-      const double weight = is_weighted ? ratio(row.support, classes.rows())
-                                        : 1 / static_cast<double>(report.classes.size());
+      const double weight =
+          is_weighted ? ratio(row.support, rows) : 1 / static_cast<double>(report.classes.size());
       average.precision += weight * row.precision;
       average.recall += weight * row.recall;
       average.f1 += weight * row.f1;

@@ -193,7 +193,7 @@ Logs confusion_matrix(const CallbackArguments& arguments) {
                         matrix_picture(counts, normalized, names, normalize));
   Logs logs;
   const auto correct = static_cast<double>(counts.trace().item<int64_t>());
-  logs.scalars.set("accuracy", correct / static_cast<double>(classes.rows()));
+  logs.scalars.set("accuracy", correct / classes.counted(counts.sum().item<int64_t>()));
   const at::Tensor occurs = counts.sum(1).gt(0);
   logs.scalars.set("balanced_accuracy",
                    normalized.diagonal().masked_select(occurs).mean().item<double>());

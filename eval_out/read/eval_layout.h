@@ -16,7 +16,8 @@ namespace stepop {
 /// The number of rows for which the file was made: the length of its index.
 int64_t check_index_array(hid_t file, int64_t rows, Hdf5Sizes* sizes);
 
-/// The file's labels, outputs and weights of labels, sorted by key; `shape` is the shape of an example.
+/// The file's labels, outputs and weights of labels, sorted by key; `shape` is the shape of an
+/// example.
 std::vector<EvalArray> list_eval_arrays(hid_t file, int64_t rows, Hdf5Sizes* sizes);
 
 }  // namespace stepop

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 
 #include "iterators/extensible/ports.h"
 #include "iterators/extensible/state.h"
@@ -23,6 +24,10 @@ class Loss {
   /// named. A loss that is a derivative returns an undefined tensor, which is not logged, when
   /// gradients are off.
   virtual at::Tensor compute(StepState& state, const Iteration& iteration, Scalars& metrics) = 0;
+
+  /// What the last computed loss was, with its weight, if it is a mean over labels, tokens or
+  /// pixels of which some do not count. All losses of the step are then weighted so.
+  virtual std::optional<WeightedMean> weighted() const { return std::nullopt; }
 
   /// What else is logged of the last computation, as `<loss>_<name>`: see Injector.
   virtual Logs extra_metrics() { return {}; }

@@ -54,6 +54,13 @@ bool has_all(const StepState& state, const std::vector<Ports::Use>& uses) {
                      [&](const auto& use) { return state.has(use.slot); });
 }
 
+/// `value` with the weight of `mean`, if it has one.
+WeightedMean with_weight(at::Tensor value, const std::optional<WeightedMean>& mean) {
+  if (!mean || !mean->has_weight()) return value;
+  if (mean->known_weight()) return {std::move(value), *mean->known_weight()};
+  return {std::move(value), mean->weight()};
+}
+
 void free_all(const Part& part, StepState& state) {
   for (const Slot slot : part.frees) state.free(slot);
 }
@@ -106,8 +113,9 @@ void Runner::fill(const Batch& batch, int64_t parts) {
   }
 }
 
-at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, bool is_first,
-                            double share, bool trains, StepMetrics& metrics) {
+std::optional<WeightedMean> Runner::run_part(Step& step, StepState& state, const Iteration& at,
+                                             bool is_first, double share, bool trains,
+                                             StepMetrics& metrics) {
   for (auto& part : step.injectors) {
     const bool is_on =
         part.is_for(at.is_training) && (is_first || !part.no_accum) && part.gate.is_open(at.number);
@@ -126,6 +134,7 @@ at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, b
     free_all(part, state);
   }
   at::Tensor total;
+  std::optional<WeightedMean> weighted;  // of the first loss that has a weight
   for (auto& part : step.losses) {
     const bool is_on = part.gate.is_open(at.number);
     // A loss that is off is computed and logged, but not trained.
@@ -140,7 +149,10 @@ at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, b
                                 value.numel()));
       }
       if (trace_ != nullptr) trace_->end(step, part, state, value);
-      if (value.defined() && !own.contains("")) metrics.add(part.logged_as, value.detach(), share);
+      const std::optional<WeightedMean> mean = part.loss->weighted();
+      if (value.defined() && !own.contains("")) {
+        metrics.add(part.logged_as, with_weight(value.detach(), mean), share);
+      }
       for (const auto& [name, number] : own) {
         metrics.add(name.empty() ? part.logged_as : fmt::format("{}_{}", part.logged_as, name),
                     number, share);
@@ -148,13 +160,15 @@ at::Tensor Runner::run_part(Step& step, StepState& state, const Iteration& at, b
       metrics.add_all(part.logged_as, part.loss->extra_metrics(), share);
       if (is_on && value.defined()) {
         const double weight = part.weight->at(at.number);
-        const at::Tensor weighted = weight == 1 ? value : value.mul(weight);
-        total = total.defined() ? total.add(weighted) : weighted;
+        const at::Tensor weighted_value = weight == 1 ? value : value.mul(weight);
+        total = total.defined() ? total.add(weighted_value) : weighted_value;
+        if (!weighted) weighted = mean;
       }
     }
     free_all(part, state);
   }
-  return total;
+  if (!total.defined()) return std::nullopt;
+  return with_weight(total, weighted);
 }
 
 void Runner::run(Step& step, int64_t iteration, Mode mode, StepMetrics& metrics) {
@@ -179,16 +193,16 @@ void Runner::run(Step& step, int64_t iteration, Mode mode, StepMetrics& metrics)
   for (size_t i = 0; i < states_.size(); ++i) {
     StepState& state = states_[i];
     at.first = begins_[i];
-    const at::Tensor total =
+    const std::optional<WeightedMean> total =
         run_part(step, state, at, /*is_first=*/i == 0, shares_[i], trains, metrics);
     // Logs only totals that an update uses: in other training iterations a penalty may be missing.
     const bool is_whole =
         mode == Mode::kEvaluate || step.trains_in(iteration) || step.update == nullptr;
-    if (total.defined() && is_whole) {
-      metrics.add(step.total_logged_as, total.detach(), shares_[i]);
+    if (total && is_whole) {
+      metrics.add(step.total_logged_as, with_weight(total->value().detach(), total), shares_[i]);
     }
-    if (trains && total.defined()) {
-      step.update->backward(shares_[i] == 1 ? total : total.mul(shares_[i]));
+    if (trains && total) {
+      step.update->backward(*total, /*retain_graph=*/false, shares_[i]);
       has_gradient = true;
       networks_.call(&NetworkHooks::after_backward, iteration);
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,8 +70,10 @@ class Runner {
 
   Scalars run_all(const Batch& batch, int64_t parts, int64_t iteration, Mode mode);
   void run(Step& step, int64_t iteration, Mode mode, StepMetrics& metrics);
-  at::Tensor run_part(Step& step, StepState& state, const Iteration& at, bool is_first,
-                      double share, bool trains, StepMetrics& metrics);
+  /// The sum of the losses; nothing when none is on.
+  std::optional<WeightedMean> run_part(Step& step, StepState& state, const Iteration& at,
+                                       bool is_first, double share, bool trains,
+                                       StepMetrics& metrics);
 
   const Context& context_;
   Keys keys_;

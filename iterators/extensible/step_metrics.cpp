@@ -10,7 +10,9 @@ namespace stepop::extensible {
 void StepMetrics::add(const std::string& name, const Scalar& value, double share) {
   const at::Tensor* tensor = value.tensor();
   const Scalar* before = scalars_.find(name);
-  if (tensor == nullptr || tensor->is_cpu()) {
+  if (value.weighted() != nullptr) {
+    scalars_.set(name, before == nullptr ? value : mean_of(name, *before, 1, value, 1));
+  } else if (tensor == nullptr || tensor->is_cpu()) {
     const bool is_one_number = tensor != nullptr && tensor->numel() == 1;
     const double number = is_one_number ? tensor->item<double>() : value.read(name);
     scalars_.set(name, share * number + (before == nullptr ? 0 : before->read(name)));

@@ -40,6 +40,11 @@ at::Tensor loss_of(const at::Tensor& logits, const at::Tensor& targets,
                                 options.label_smoothing);
 }
 
+/// [B, ...] -> [B].
+at::Tensor sum_of_examples(const at::Tensor& values) {
+  return values.dim() == 1 ? values : values.flatten(1).sum(1);
+}
+
 /// A 0 that depends on the logits: its gradient is 0 even where they are infinite.
 at::Tensor nothing_of(const at::Tensor& logits) { return logits.slice(0, 0, 0).sum(); }
 
@@ -72,9 +77,9 @@ WeightedMean cross_entropy_of_examples(const at::Tensor& logits, const at::Tenso
                                  ? at::ones(losses.sizes(), losses.options())
                                  : weights_of(targets, options);
   // The losses of PyTorch have the weights of their classes already.
-  const at::Tensor weight = weights.flatten(1).sum(1).to(losses.options());
+  const at::Tensor weight = sum_of_examples(weights).to(losses.options());
   const at::Tensor divisor = at::where(weight == 0, at::ones({}, weight.options()), weight);
-  return {losses.flatten(1).sum(1) / divisor, weight};
+  return {sum_of_examples(losses) / divisor, weight};
 }
 
 }  // namespace stepop

@@ -10,8 +10,8 @@ namespace stepop {
 
 /// What torch.nn.functional.cross_entropy takes, with its meanings.
 struct CrossEntropyOptions {
-  int64_t ignore = -100;         ///< Targets that do not count.
-  double label_smoothing = 0;    ///< From 0 to 1.
+  int64_t ignore = -100;          ///< Targets that do not count.
+  double label_smoothing = 0;     ///< From 0 to 1.
   at::Tensor class_weights = {};  ///< [C], 0 or more; undefined: each class counts 1.
 };
 

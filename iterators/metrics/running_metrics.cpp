@@ -101,6 +101,7 @@ void RunningMetrics::update(const at::Tensor& prediction, const at::Tensor& targ
 void RunningMetrics::add_to(Logs& logs, const at::Tensor& prediction, const at::Tensor& target) {
   if (metrics_.empty()) return;
   const bool is_gathered = context_.position.split == "train" && updates_ > 0;
+  if (is_gathered && context_.clock.logs_part) return;  // the last batch of the step logs all
   const Metrics of_batch = is_gathered ? Metrics() : build();
   const Metrics& metrics = is_gathered ? metrics_ : of_batch;
   if (!is_gathered) gather(metrics, prediction, target);

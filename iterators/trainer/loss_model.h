@@ -18,13 +18,19 @@ namespace stepop {
 /// A LossModel's output for a batch: `return loss;`, or `return {loss, {{"kl", kl}}};`.
 struct LossOutput {
   LossOutput(at::Tensor the_loss, Scalars the_metrics = {})
-      : loss(std::move(the_loss)), metrics(std::move(the_metrics)) {}
+      : loss(the_loss), metrics(std::move(the_metrics)), weighted(std::move(the_loss)) {}
+  /// A loss over labels, tokens or pixels of which some do not count, such as
+  /// `cross_entropy_of_examples(logits, targets)`.
+  LossOutput(WeightedMean the_loss, Scalars the_metrics = {})
+      : loss(the_loss.value()), metrics(std::move(the_metrics)), weighted(std::move(the_loss)) {}
 
   /// [B], one number for each example, or their mean []. Training uses the mean; an evaluation
   /// writes the numbers of the examples.
   at::Tensor loss;
   /// Values that are logged with the loss, and written by evaluations: [B], [] or plain numbers.
   Scalars metrics;
+  /// `loss` with its weight, if it has one.
+  WeightedMean weighted;
 };
 
 /// A network that computes its own loss, for `iterator: Trainer`. `forward` does everything between

@@ -11,12 +11,26 @@
 namespace stepop {
 namespace {
 
+WeightedMean loss_of(const LossOutput& output) {
+  return output.weighted.has_weight() ? output.weighted : WeightedMean(output.loss);
+}
+
+WeightedMean without_graph(const WeightedMean& mean) {
+  if (mean.known_weight()) return {mean.value().detach(), *mean.known_weight()};
+  return {mean.value().detach(), mean.weight()};
+}
+
 /// The loss and the metrics as numbers, without their graphs.
-Scalars scalars_of(const LossOutput& output, const std::string& loss_name) {
-  Scalars scalars{{loss_name, output.loss.detach().mean()}};
+Scalars scalars_of(const LossOutput& output, const WeightedMean& loss,
+                   const std::string& loss_name) {
+  Scalars scalars{{loss_name, without_graph(loss)}};
   for (const auto& [name, metric] : output.metrics) {
     const at::Tensor* tensor = metric.tensor();
-    scalars.set(name, tensor == nullptr ? metric : Scalar(tensor->detach().mean()));
+    if (metric.weighted() != nullptr) {
+      scalars.set(name, without_graph(metric.weighted()->mean()));
+    } else {
+      scalars.set(name, tensor == nullptr ? metric : Scalar(tensor->detach().mean()));
+    }
   }
   return scalars;
 }
@@ -28,6 +42,16 @@ at::Tensor of_examples(const std::string& name, const at::Tensor& value, int64_t
   throw Error(
       fmt::format("{}: expected one number [], or one for each of the {} examples, found {}", name,
                   size, describe_tensor(value)));
+}
+
+/// The same with weights, of which a mean of the whole batch gives each example its part.
+WeightedMean of_examples(const std::string& name, const WeightedMean& mean, int64_t size) {
+  at::Tensor values = of_examples(name, mean.value(), size);
+  if (!mean.has_weight()) return values;
+  const at::Tensor weight = mean.weight();
+  return {std::move(values), weight.dim() == 0
+                                 ? weight.div(mean.value().dim() == 0 ? size : 1).expand({size})
+                                 : weight};
 }
 
 }  // namespace
@@ -47,7 +71,8 @@ StepOps LossModelTrainer::step_op(const Batch& batch) {
     ops.log_op = [] { return Logs{}; };  // the scalars from train_op are logged
   } else {
     ops.log_op = [=, this] {
-      return Logs{.scalars = scalars_of(forward(inputs, /*trains=*/false), "loss")};
+      const LossOutput output = forward(inputs, /*trains=*/false);
+      return Logs{.scalars = scalars_of(output, loss_of(output).mean(), "loss")};
     };
   }
   ops.eval_op = [=, this] { return evaluate(inputs); };
@@ -66,17 +91,22 @@ LossOutput LossModelTrainer::forward(const Batch& batch, bool trains) {
 
 Scalars LossModelTrainer::train(const LossOutput& output) {
   before_forward(/*trains=*/true);  // an op of another split may have run in between
-  const Scalars scalars = scalars_of(output, loss_name());
-  update().step(output.loss.mean());
+  const WeightedMean loss = loss_of(output).mean();
+  const Scalars scalars = scalars_of(output, loss, loss_name());
+  update().step(loss);
   return scalars;
 }
 
 EvalOutputs LossModelTrainer::evaluate(const Batch& batch) {
   const LossOutput output = forward(batch, /*trains=*/false);
   EvalOutputs made;
-  made.labels.set("loss", of_examples("loss", output.loss, batch.size()));
+  made.labels.set("loss", of_examples("loss", loss_of(output), batch.size()));
   for (const auto& [name, metric] : output.metrics) {
     const at::Tensor* tensor = metric.tensor();
+    if (metric.weighted() != nullptr) {
+      made.labels.set(name, of_examples(name, *metric.weighted(), batch.size()));
+      continue;
+    }
     made.labels.set(name, tensor != nullptr
                               ? of_examples(name, *tensor, batch.size())
                               : at::full({batch.size()}, metric.read(name), at::kDouble));

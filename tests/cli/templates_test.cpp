@@ -148,6 +148,61 @@ double last_of(const ScratchFolder& folder, const std::string& scalar) {
   return std::nan("");
 }
 
+/// Lines of 1 to 13 tokens, padded to the longest of their batch.
+constexpr const char* kLines = R"(
+#include <stepop/stepop.h>
+namespace {
+class Lines : public stepop::Dataset {
+ public:
+  explicit Lines(const stepop::Config&) {}
+  int64_t size() const override { return 12; }
+  stepop::Example get(int64_t index, stepop::Random&) const override {
+    const auto ids = torch::arange(2 + index * index % 13).mul(index + 3).remainder(50);
+    return {.tensors = {{"tokens", ids.slice(0, 0, -1)}, {"targets", ids.slice(0, 1)}}, .texts = {}};
+  }
+};
+STEPOP_REGISTER_DATASET(Lines, {"Lines.", {}});
+}  // namespace
+)";
+
+constexpr const char* kPadded = R"(
+code: [my_thing.cpp, lines.cpp]
+datasets:
+  train: !replace {class: Padded, pad: {tokens: 0, targets: -100}, dataset: Lines}
+  validation: !replace {class: Padded, pad: {tokens: 0, targets: -100}, dataset: Lines}
+samplers: {train: sequential}
+model: {heads: 1, layers: 1}
+optimizer: !replace {class: SGD, lr: 0.5}
+log_ops: []
+num_steps: 3
+n_data_processes: 0
+)";
+
+TEST_CASE("how lines are padded changes neither the training nor the evaluation") {
+  double first = 0;
+  for (const char* words :
+       {"--batch_size 12 --test_batch_size 12", "--batch_size 12 --test_batch_size 1",
+        "--batch_size 12 --test_batch_size 5", "--batch_size 3 --accumulate 4 --test_batch_size 2",
+        "--batch_size 5 --accumulate 3", "--batch_size 12 --processes 3",
+        "--batch_size 6 --accumulate 2 --processes 2"}) {
+    CAPTURE(words);
+    if (std::string(words).find("processes") != std::string::npos && !World::can_join()) continue;
+    const ScratchFolder folder;
+    make_new(folder, "my_thing", "language_model");
+    folder.write("lines.cpp", kLines);
+    folder.write("more.yaml", kPadded);
+    const auto result = run_with_shared_cache(
+        folder,
+        fmt::format("export OMP_NUM_THREADS=1; stepop -n x -b my_thing.yaml more.yaml -t {}",
+                    words));
+    CAPTURE(result.err);
+    REQUIRE(result.exit_code == 0);
+    const double loss = last_of(folder, "validation/eval_op/loss");
+    if (first == 0) first = loss;
+    CHECK(loss == doctest::Approx(first).epsilon(1e-5));
+  }
+}
+
 TEST_CASE("every template trains in two processes as in one") {
   if (!World::can_join()) return;
   struct Template {

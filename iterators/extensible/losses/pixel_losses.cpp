@@ -13,11 +13,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "iterators/extensible/loss.h"
 #include "iterators/extensible/losses/criterion.h"
+#include "iterators/losses/cross_entropy.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
 
@@ -148,9 +150,12 @@ class CrossEntropy : public Loss {
       return at::binary_cross_entropy_with_logits(logits.reshape({-1, 1}),
                                                   labels.reshape({-1, 1}).to(logits.scalar_type()));
     }
-    return at::cross_entropy_loss(logits.reshape({-1, logits.size(-1)}),
-                                  labels.reshape({-1}).to(at::kLong));
+    weighted_ = stepop::cross_entropy(logits.reshape({-1, logits.size(-1)}),
+                                      labels.reshape({-1}).to(at::kLong));
+    return weighted_->value();
   }
+
+  std::optional<WeightedMean> weighted() const override { return weighted_; }
 
  private:
   static at::Tensor resized(const at::Tensor& x, const at::Tensor& like) {
@@ -161,6 +166,7 @@ class CrossEntropy : public Loss {
   std::string subtype_;
   bool rescales_;
   bool swaps_;
+  std::optional<WeightedMean> weighted_;
 };
 
 /// The Kullback-Leibler divergence of a student's classes from a teacher's, from logits [B, C, L];

@@ -1,5 +1,6 @@
 // A classifier: a network, a dataset and an iterator of your own, in one file.
 //   stepop -n first -b my_model.yaml -t
+#include <stepop/cross_entropy.h>
 #include <stepop/metrics.h>
 #include <stepop/stepop.h>
 
@@ -75,26 +76,27 @@ class MyModel : public stepop::Iterator {
   stepop::StepOps step_op(const stepop::Batch& batch) override {
     const auto target = batch["class"];
     const auto logits = model_->forward(batch["point"]);
-    const auto loss = torch::cross_entropy_loss(logits, target, {}, at::Reduction::None);  // [B]
+    const auto loss = stepop::cross_entropy(logits, target);  // a mean that knows its weight
     return {
         // Runs in each step of the train split: backward, clipping, the optimizer.
         .train_op =
             [=, this] {
-              update_.step(loss.mean());
+              update_.step(loss);
               metrics_.update(logits, target);
             },
         // Runs when a log is due, for the train and the validation split.
         .log_op =
             [=, this] {
-              stepop::Logs logs{.scalars = {{"loss", loss.mean()}}};
+              stepop::Logs logs{.scalars = {{"loss", loss}}};
               metrics_.add_to(logs, logits, target);
               return logs;
             },
         // Runs after each epoch over the whole validation split; writes outputs.h5.
         .eval_op =
             [=] {
+              const auto losses = stepop::cross_entropy_of_examples(logits, target);  // [B]
               return stepop::EvalOutputs{.outputs = {{"logits", logits}, {"class", target}},
-                                         .labels = {{"loss", loss}}};
+                                         .labels = {{"loss", losses}}};
             },
     };
   }

@@ -1,5 +1,6 @@
 // A language model: a small transformer that continues a text, character by character.
 //   stepop -n first -b my_model.yaml -t
+#include <stepop/cross_entropy.h>
 #include <stepop/stepop.h>
 
 namespace {
@@ -78,20 +79,21 @@ class MyModel : public stepop::Iterator {
         characters_(context.config.get_at_least("sample_length", 1, 200)) {}
 
   stepop::StepOps step_op(const stepop::Batch& batch) override {
-    const auto logits = model_->forward(batch["tokens"]);  // [B, T, V]
-    const auto loss = torch::cross_entropy_loss(logits.transpose(1, 2), batch["targets"], {},
-                                                at::Reduction::None);  // [B, T]
+    const auto logits = model_->forward(batch["tokens"]).transpose(1, 2);  // [B, V, T]
+    const auto targets = batch["targets"];                                 // [B, T]
+    // The mean over the targets that count: -100, as of the class Padded, does not.
+    const auto loss = stepop::cross_entropy(logits, targets);
     return {
-        .train_op = [=, this] { update_.step(loss.mean()); },
+        .train_op = [=, this] { update_.step(loss); },
         .log_op =
             [=, this] {
-              stepop::Logs logs{.scalars = {{"loss", loss.mean()}}};
+              stepop::Logs logs{.scalars = {{"loss", loss}}};
               if (!model_->is_training()) logs.texts.set("sample", write_on(batch["tokens"][0]));
               return logs;
             },
         // Runs after each epoch over the whole validation split: nats per token of each example.
         .eval_op = [=]() -> stepop::EvalOutputs {
-          return {.labels = {{"loss", loss.mean(1)}}};
+          return {.labels = {{"loss", stepop::cross_entropy_of_examples(logits, targets)}}};
         },
     };
   }

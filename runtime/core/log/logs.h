@@ -39,6 +39,11 @@ class Scalar {
   std::shared_ptr<const WeightedMean> weighted_;
 };
 
+/// The mean of two scalars, by their weights where both have one, otherwise by `count_a` and
+/// `count_b`, whose sum is above 0. A scalar that counts 0 may be NaN. Throws as `read`.
+Scalar mean_of(const std::string& name, const Scalar& a, double count_a, const Scalar& b,
+               double count_b);
+
 using Scalars = OrderedMap<Scalar>;
 
 /// A sequence of pictures.
@@ -71,8 +76,8 @@ struct Logs {
   OrderedMap<Curve> curves = {};
 };
 
-/// The scalars of all ops, by `op/key`. Waits once for a device, for all that lie there. Throws as
-/// `Scalar::read`.
+/// The scalars of all ops, by `op/key`, without means over nothing. Waits once for a device, for
+/// all that lie there. Throws as `Scalar::read`.
 OrderedMap<double> read_scalars(const OrderedMap<Logs>& logs);
 
 }  // namespace stepop

@@ -18,7 +18,8 @@ namespace stepop {
 ///
 /// Whatever takes means of means takes the weight along: the parts of a training step, the
 /// processes, logs, evaluations. So their result is the mean over one large batch, whatever each
-/// part leaves out. A mean over nothing has the value 0 and the weight 0, and changes no other mean.
+/// part leaves out. A mean over nothing has the value 0 and the weight 0, and changes no other
+/// mean.
 class WeightedMean {
  public:
   using LateWeight = std::function<at::Tensor()>;
@@ -54,6 +55,9 @@ class WeightedMean {
   std::optional<double> known_;
   LateWeight late_;
 };
+
+/// The mean of two means, [] each, that both have weights.
+WeightedMean mean_of(const WeightedMean& a, const WeightedMean& b);
 
 /// The mean over the values that count: `counts` is a mask, or the weight of each value, 0 or more,
 /// in a shape that expands to that of `values`. What does not count may be NaN. [].

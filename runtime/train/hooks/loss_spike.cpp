@@ -1,7 +1,5 @@
 #include <ATen/ops/full.h>
-#include <ATen/ops/mean.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,6 +23,12 @@ namespace {
 constexpr size_t kReadEvery = 20;
 /// The standard deviation of normal numbers whose median absolute deviation is 1.
 constexpr double kDeviation = 1.4826;
+
+WeightedMean without_graph(const WeightedMean& loss) {
+  at::Tensor value = loss.value().detach().reshape({});
+  if (loss.known_weight()) return {std::move(value), *loss.known_weight()};
+  return {std::move(value), loss.weight()};
+}
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -71,8 +75,8 @@ class LossSpike : public Hook {
   void before_training() override {
     for (const auto& [name, update] : context_.updates) {
       if (!loss_.empty() && loss_ != name) continue;
-      update->watch_losses(this, [this](const at::Tensor& loss) {
-        of_update_.push_back(loss.detach().reshape({}));
+      update->watch_losses(this, [this](const WeightedMean& loss) {
+        of_update_.push_back(without_graph(loss));
         return true;
       });
       return;
@@ -82,7 +86,11 @@ class LossSpike : public Hook {
   void after_batch(const Batch& batch, const OrderedMap<Scalars>& results) override {
     std::optional<Scalar> found;
     if (!of_update_.empty()) {  // several when the batch was divided
-      found = at::stack(std::exchange(of_update_, {})).to(at::kDouble).mean();
+      found = Scalar(of_update_.front());
+      for (size_t i = 1; i < of_update_.size(); ++i) {
+        found = mean_of("the loss", *found, static_cast<double>(i), of_update_[i], 1);
+      }
+      of_update_.clear();
     }
     for (const auto& [op, scalars] : results) {
       for (const auto& [name, scalar] : scalars) {
@@ -123,7 +131,8 @@ class LossSpike : public Hook {
     }
     const OrderedMap<double> numbers = read_scalars({{"the loss", losses}});
     for (const auto& [loss, step, examples] : std::exchange(waiting_, {})) {
-      look_at(numbers.at(fmt::format("the loss/of step {}", step)), step, examples);
+      const double* number = numbers.find(fmt::format("the loss/of step {}", step));
+      if (number != nullptr) look_at(*number, step, examples);  // of a batch in which labels count
     }
   }
 
@@ -188,7 +197,7 @@ class LossSpike : public Hook {
   at::Tensor window_;  ///< float64: losses that were no spikes; a ring.
   int64_t count_ = 0;  ///< Of the losses in it so far.
   std::vector<Waiting> waiting_;
-  std::vector<at::Tensor> of_update_;  ///< The losses of the batch at hand.
+  std::vector<WeightedMean> of_update_;  ///< The losses of the batch at hand.
 };
 
 STEPOP_REGISTER_HOOK(

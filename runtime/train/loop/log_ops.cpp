@@ -28,13 +28,47 @@ OrderedMap<Logs> LogOps::run_due(const Elapsed& before, const Elapsed& now, Whic
     if (!is_due(i, before, now, which)) continue;
     const OpName& name = ops_[i].name;
     try {
-      results.set(name.text(), splits_[name.split].log(name.op));
+      Logs logs = splits_[name.split].log(name.op);
+      add_parts(name.text(), logs);
+      results.set(name.text(), std::move(logs));
       logged_at_[i] = now.step;
     } catch (...) {
       failure_ = std::current_exception();
     }
   }
   return results;
+}
+
+void LogOps::run_part(const Elapsed& before, const Elapsed& next, Which which, double examples) {
+  for (size_t i = 0; i < ops_.size() && !failure_; ++i) {
+    const OpName& name = ops_[i].name;
+    if (name.split != "train" || !is_due(i, before, next, which)) continue;
+    try {
+      const Logs& logs = splits_[name.split].log(name.op);
+      PartLogs& part = parts_[name.text()];
+      for (const auto& [key, scalar] : logs.scalars) {
+        const Scalar* earlier = part.scalars.find(key);
+        part.scalars.set(key, earlier == nullptr ? scalar
+                                                 : mean_of(name.text() + "/" + key, *earlier,
+                                                           part.examples, scalar, examples));
+      }
+      part.examples += examples;
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+}
+
+/// Makes the scalars of the last batch means over all batches of the step.
+void LogOps::add_parts(const std::string& op, Logs& logs) const {
+  const PartLogs* part = parts_.find(op);
+  if (part == nullptr) return;
+  for (const auto& [key, scalar] : part->scalars) {
+    const Scalar* last = logs.scalars.find(key);
+    logs.scalars.set(key, last == nullptr
+                              ? scalar
+                              : mean_of(op + "/" + key, scalar, part->examples, *last, examples_));
+  }
 }
 
 void LogOps::rethrow_failure() {

@@ -33,6 +33,7 @@ std::string TrainingLoop::bad_data_of_step(const Batch& batch) const {
 /// Before what is logged or saved could be of a training that went wrong.
 void TrainingLoop::read_non_finite() {
   for (const auto& [name, update] : context_.updates) {
+    if (const auto text = update->read_uncounted(); !text.empty()) reporter_.console().warn(text);
     const std::string warning = update->read_non_finite();
     if (warning.empty()) continue;
     const std::string data = std::exchange(bad_data_, "");

@@ -10,20 +10,12 @@
 namespace stepop {
 namespace {
 
-/// Adds what an op returned for a part of a batch to what it returned for the parts before.
-void add_weighted(Scalars& sum, const Scalars& part, double weight) {
+/// Makes `means`, of `before` examples, those over a further part of `examples`.
+void add_part(Scalars& means, double before, const Scalars& part, double examples) {
   for (const auto& [name, scalar] : part) {
-    const Scalar weighted = scalar.tensor() != nullptr
-                                ? Scalar(scalar.tensor()->to(at::kDouble) * weight)
-                                : Scalar(scalar.read(name) * weight);
-    const Scalar* before = sum.find(name);
-    if (before == nullptr) {
-      sum.set(name, weighted);
-    } else if (before->tensor() != nullptr && weighted.tensor() != nullptr) {
-      sum.set(name, Scalar(*before->tensor() + *weighted.tensor()));
-    } else {
-      sum.set(name, Scalar(before->read(name) + weighted.read(name)));
-    }
+    const Scalar* earlier = means.find(name);
+    means.set(name,
+              earlier == nullptr ? scalar : mean_of(name, *earlier, before, scalar, examples));
   }
 }
 
@@ -49,7 +41,11 @@ void TrainingLoop::train_step() {
   session_.freezing().begin_step(position_.global_step);
   const auto which =
       next.step >= settings_.num_steps ? LogOps::Which::kDueAtEnd : LogOps::Which::kDue;
-  telemetry_.begin_step(log_ops_.is_any_due(last_, next, which), last_, next);
+  const bool is_log_due = log_ops_.is_any_due(last_, next, which);
+  telemetry_.begin_step(is_log_due, last_, next);
+  log_ops_.begin_step();
+  log_part_ = {};
+  if (is_log_due) log_part_ = [this, next, which] { log_part(next, which); };
   clock_.global_step = position_.global_step;
   world_.set_step(position_.global_step);
   const int64_t batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
@@ -66,6 +62,9 @@ void TrainingLoop::train_step() {
     clock_.batch_examples = context_.slice().length(examples);
     clock_.counts = clock_.batch_examples > 0;
     own_examples += clock_.batch_examples;
+    share_ = {.own = static_cast<double>(clock_.batch_examples) /
+                     static_cast<double>(clock_.step_examples),
+              .all = static_cast<double>(examples) / static_cast<double>(clock_.step_examples)};
     train.begin();
     is_whole_ = batch_of_step_ == 0;
     const auto asked = Telemetry::Clock::now();
@@ -80,12 +79,13 @@ void TrainingLoop::train_step() {
     ++position_.batch;
     position_.samples_seen += world_.is_alone() ? batch.size() : examples;
   }
+  log_ops_.set_examples(static_cast<double>(clock_.batch_examples));
+  share_of_step_ = static_cast<double>(own_examples) / static_cast<double>(clock_.step_examples);
   clock_.micro_batch = 0;
   clock_.counts = true;
   if (!world_.is_alone()) {
     const Span span(profile_, "buffers of the other processes");
-    shared_buffers_.share(static_cast<double>(own_examples) /
-                          static_cast<double>(clock_.step_examples));
+    shared_buffers_.share(share_of_step_);
   }
   const int64_t step = position_.global_step;
   context_.networks.update_averages(step, settings_.swa.is_due({step, 0}, {step + 1, 0}));
@@ -114,19 +114,17 @@ void TrainingLoop::train_batch(SplitStep& train, int64_t batches, const Batch& b
   is_in_train_op_ = false;
   for (const auto& op : settings_.train_ops) {
     const Scalars* result = results_.find(op.name.op);
-    if (result != nullptr) session_.train_means().add(op.name.text(), *result, train.share());
+    if (result != nullptr) session_.train_means().add(op.name.text(), *result, share_);
   }
 }
 
 void TrainingLoop::run_train_ops(SplitStep& train, const Batch& batch, int64_t parts) {
   for (int64_t part = 0; part < parts; ++part) {
-    double weight = 1;
+    const int64_t begin = batch.size() * part / parts;
+    const int64_t end = batch.size() * (part + 1) / parts;
     if (parts > 1) {
-      const int64_t begin = batch.size() * part / parts;
-      const int64_t end = batch.size() * (part + 1) / parts;
       train.take_part(batch, begin, end);
       clock_.batch_examples = end - begin;
-      weight = static_cast<double>(end - begin) / static_cast<double>(batch.size());
     }
     clock_.micro_batch = batch_of_step_ * parts + part;
     for (const auto& op : settings_.train_ops) {
@@ -134,10 +132,23 @@ void TrainingLoop::run_train_ops(SplitStep& train, const Batch& batch, int64_t p
       if (parts == 1) {
         results_.set(op.name.op, train.train(op.name.op));
       } else {
-        add_weighted(results_[op.name.op], train.train(op.name.op), weight);
+        add_part(results_[op.name.op], static_cast<double>(begin), train.train(op.name.op),
+                 static_cast<double>(end - begin));
       }
     }
+    if (log_part_ && !clock_.is_last_micro_batch()) log_part_();
   }
+}
+
+/// Runs the log ops that will be due after this step on one of its first batches, as after it: they
+/// see the number of this step.
+void TrainingLoop::log_part(const Elapsed& next, LogOps::Which which) {
+  const Span span(profile_, "logging");
+  ++position_.global_step;
+  clock_.logs_part = true;
+  log_ops_.run_part(last_, next, which, static_cast<double>(clock_.batch_examples));
+  clock_.logs_part = false;
+  --position_.global_step;
 }
 
 }  // namespace stepop

@@ -1,6 +1,7 @@
 #include "runtime/train/loop/shared_logs.h"
 
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
 
 #include <vector>
@@ -20,6 +21,12 @@ void share_logs(World& world, OrderedMap<Logs>& logs,
     for (const auto& [key, scalar] : result.scalars) {
       const std::string name = op + "/" + key;
       names += (names.empty() ? "" : ", ") + name;
+      if (const WeightedMean* mean = scalar.weighted()) {
+        const double own = factor == 0 ? 0 : mean->weight().item<double>();
+        values.push_back(own == 0 ? 0 : scalar.read(name) * own);
+        values.push_back(own);
+        continue;
+      }
       // A scalar with no weight may be NaN.
       values.push_back(factor == 0 ? 0 : scalar.read(name) * factor);
     }
@@ -39,7 +46,15 @@ void share_logs(World& world, OrderedMap<Logs>& logs,
                           at::TensorOptions(at::kDouble)));
   size_t next = 0;
   for (auto& [op, result] : logs) {
-    for (auto& [key, scalar] : result.scalars) scalar = values[next++];
+    for (auto& [key, scalar] : result.scalars) {
+      if (scalar.weighted() == nullptr) {
+        scalar = values[next++];
+        continue;
+      }
+      const double sum = values[next++];
+      const double own = values[next++];
+      scalar = WeightedMean(at::scalar_tensor(own == 0 ? 0 : sum / own, at::kDouble), own);
+    }
   }
 }
 

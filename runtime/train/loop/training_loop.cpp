@@ -323,7 +323,8 @@ OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which 
   if (has_failed_log_) return {};
   OrderedMap<Logs> results;
   if (is_at_end() && which == LogOps::Which::kDue) which = LogOps::Which::kDueAtEnd;
-  const bool is_due = log_ops_.is_any_due(last_, now, which);
+  // An op that failed on one of the first batches of the step was due.
+  const bool is_due = log_ops_.has_failed() || log_ops_.is_any_due(last_, now, which);
   if (is_due) {
     const Span span(profile_, "logging");
     results = log_ops_.run_due(last_, now, which);
@@ -346,6 +347,7 @@ OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which 
   share_logs(world_, logs, [&](const std::string& op) {
     if (op == "runtime") return world_.is_root() ? 1.0 : 0.0;
     const bool is_log = results.contains(op);
+    if (log_ops_.has_parts(op)) return share_of_step_;
     return is_log ? splits_[op.substr(0, op.find('/'))].share()
                   : 1.0;  // the means of train ops are already weighted
   });

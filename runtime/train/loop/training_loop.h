@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@
 #include "runtime/train/run/live_change.h"
 #include "runtime/train/run/run_directory.h"
 #include "runtime/train/step/captured_step.h"
+#include "runtime/train/step/scalar_means.h"
 #include "runtime/train/step/split_step.h"
 
 namespace stepop {
@@ -70,6 +72,7 @@ class TrainingLoop {
   void train_step();
   void train_batch(SplitStep& train, int64_t batches, const Batch& batch);
   void run_train_ops(SplitStep& train, const Batch& batch, int64_t parts);
+  void log_part(const Elapsed& next, LogOps::Which which);
   void run_logs(const Elapsed& now);
   void finish_step(const Elapsed& now);
 
@@ -132,6 +135,10 @@ class TrainingLoop {
   OrderedMap<Scalars> results_;  ///< Results of the train ops, for the current batch.
   std::optional<Rewind> rewind_;
   bool is_in_train_op_ = false;
+  /// Runs log ops on a batch of this step that is not its last; empty when no log is due.
+  std::function<void()> log_part_;
+  ScalarMeans::Share share_;   ///< Of the batch at hand.
+  double share_of_step_ = 1;   ///< This process's part of the last step.
   int64_t batch_of_step_ = 0;  ///< From 0; counts with `accumulate`.
   bool asked_for_checkpoint_ = false;
   bool asked_for_evaluation_ = false;

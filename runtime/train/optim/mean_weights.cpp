@@ -22,24 +22,25 @@ constexpr const char* kSums = "weight_sums";
 }  // namespace
 
 void MeanWeights::find_unit(const WeightedMean& mean, double examples, World* world) {
-  const double weight =
-      mean.known_weight() ? *mean.known_weight() : mean.weight().item<double>();
+  const double weight = mean.known_weight() ? *mean.known_weight() : mean.weight().item<double>();
   double unit = examples > 0 ? weight / examples : 0;
   if (world != nullptr) unit = world->max({unit})[0];
   unit_ = unit > 0 ? unit : 1;
 }
 
-at::Tensor MeanWeights::seed(const WeightedMean& mean, const StepClock& clock, World* world) {
+at::Tensor MeanWeights::seed(const WeightedMean& mean, double share, const StepClock& clock,
+                             World* world) {
   const at::Tensor loss = mean.value().detach();
-  const double share = clock.loss_weight();
-  shares_ += share;
+  const double of_step = clock.loss_weight() * share;
+  shares_ += of_step;
   if (!mean.has_weight()) {
-    factors_ += share;
-    return at::full_like(loss, share);
+    factors_ += of_step;
+    return at::full_like(loss, of_step);
   }
   are_given_ = true;
   const bool knows_examples = clock.step_examples != 0;
-  const auto examples = knows_examples ? static_cast<double>(clock.batch_examples) : 1.0;
+  const double examples =
+      (knows_examples ? static_cast<double>(clock.batch_examples) : 1.0) * share;
   if (!unit_) find_unit(mean, examples, world);
   // A process without an example of this batch runs another in its place.
   if (examples == 0) return at::zeros_like(loss);
@@ -52,7 +53,8 @@ at::Tensor MeanWeights::seed(const WeightedMean& mean, const StepClock& clock, W
   }
   const at::Tensor factor = mean.weight().reshape({}).to(loss.device(), at::kDouble) / divisor;
   late_factors_ = late_factors_.defined() ? late_factors_.to(factor.device()) + factor : factor;
-  return factor.to(loss.scalar_type()).reshape(loss.sizes());
+  // A copy, because the caller changes it.
+  return factor.to(loss.scalar_type(), /*non_blocking=*/false, /*copy=*/true).reshape(loss.sizes());
 }
 
 at::Tensor MeanWeights::sums() const {

@@ -21,9 +21,9 @@ class World;
 /// nothing to correct.
 class MeanWeights {
  public:
-  /// The gradient with which the backward of `mean` starts, without a loss scale. `world` is null
-  /// for one process; the first call among several processes asks all.
-  at::Tensor seed(const WeightedMean& mean, const StepClock& clock, World* world);
+  /// The gradient with which the backward of `mean`, of this share of a batch, starts, without a
+  /// loss scale. `world` is null for one process; the first call among several processes asks all.
+  at::Tensor seed(const WeightedMean& mean, double share, const StepClock& clock, World* world);
 
   /// Whether a mean of this update has a weight.
   bool are_given() const { return are_given_; }

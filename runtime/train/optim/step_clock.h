@@ -14,6 +14,8 @@ struct StepClock {
   /// False in one of several processes that has no example of this batch, and runs another in its
   /// place.
   bool counts = true;
+  /// A log op runs on one of the first batches of a step; it also runs on the last.
+  bool logs_part = false;
 
   bool is_last_micro_batch() const { return micro_batch + 1 == micro_batches; }
 

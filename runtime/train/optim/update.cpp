@@ -212,21 +212,22 @@ void Update::scale_losses(const LossScale::Settings& settings) {
 }
 
 void Update::step(const WeightedMean& loss) {
-  run_backward(loss, /*retain_graph=*/false, /*is_only_one=*/clock_->micro_batches == 1);
+  run_backward(loss, /*retain_graph=*/false, /*is_only_one=*/clock_->micro_batches == 1,
+               /*share=*/1);
   if (clock_->is_last_micro_batch()) apply();
 }
 
-void Update::backward(const WeightedMean& loss, bool retain_graph) {
-  run_backward(loss, retain_graph, /*is_only_one=*/false);
+void Update::backward(const WeightedMean& loss, bool retain_graph, double share) {
+  run_backward(loss, retain_graph, /*is_only_one=*/false, share);
 }
 
 /// The gradient with which the backward pass of the loss starts; undefined for 1.
-at::Tensor Update::seed_of(const WeightedMean& mean) {
-  const bool is_whole = world_ == nullptr && clock_->micro_batches == 1;
+at::Tensor Update::seed_of(const WeightedMean& mean, double share) {
+  const bool is_whole = world_ == nullptr && clock_->micro_batches == 1 && share == 1;
   if (is_whole && !scale_) return {};
   const at::Tensor& loss = mean.value();
   at::Tensor seed =
-      is_whole ? at::ones_like(loss.detach()) : weights_.seed(mean, *clock_, world_);
+      is_whole ? at::ones_like(loss.detach()) : weights_.seed(mean, share, *clock_, world_);
   if (scale_) seed.mul_(scale_->factor().to(seed.device()));
   if (world_ == nullptr || on_nan_ == OnNan::kIgnore) return seed;
   // A loss that is not finite makes all gradients NaN, and so also their sum in every process: each
@@ -237,16 +238,20 @@ at::Tensor Update::seed_of(const WeightedMean& mean) {
   return seed.fill_(std::numeric_limits<double>::quiet_NaN());
 }
 
-void Update::show_loss(const at::Tensor& loss) {
+void Update::show_loss(const WeightedMean& loss) {
   std::erase_if(watches_of_losses_, [&](const auto& watch) { return !watch.second(loss); });
 }
 
 /// `is_only_one`: all gradients of the update come from this backward.
-void Update::run_backward(const WeightedMean& mean, bool retain_graph, bool is_only_one) {
+void Update::run_backward(const WeightedMean& mean, bool retain_graph, bool is_only_one,
+                          double share) {
   const Span span(profile_, "backward");
   const at::Tensor& loss = mean.value();
   check_loss(name_, loss);
-  if (!cut_) show_loss(loss);
+  if (mean.known_weight() == 0.0 && uncounted_ >= 0 && uncounted_++ == 0) {
+    first_uncounted_ = clock_->global_step;
+  }
+  if (!cut_) show_loss(mean);
   if (has_non_finite_) return;  // the step is dropped, whatever is added
   if (world_ == nullptr && checks_now() && !is_finite(loss)) {
     has_non_finite_ = true;
@@ -265,7 +270,7 @@ void Update::run_backward(const WeightedMean& mean, bool retain_graph, bool is_o
     throw Error("none of the update's parameters requires a gradient; they are: " +
                 list_names(optimizer_->parameters()));
   }
-  const at::Tensor seed = seed_of(mean);
+  const at::Tensor seed = seed_of(mean, share);
   // The backward pass takes the types of the forward pass (torch.autocast asks for the same).
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const auto backward = [&] {
@@ -451,6 +456,16 @@ void Update::leave_out(const NonFinite& why) {
   }
   if (!first_unread_) first_unread_ = why;
   ++unread_;
+}
+
+std::string Update::read_uncounted() {
+  if (uncounted_ <= 0) return {};
+  const int64_t count = std::exchange(uncounted_, -1);
+  return fmt::format(
+      "{}: nothing counts in {} {} so far, the first in step {}: every label, token or pixel is "
+      "left "
+      "out, as by -100. Such a batch adds nothing to gradients and logs",
+      name_, count, count == 1 ? "batch" : "batches", first_uncounted_ + 1);
 }
 
 std::string Update::read_non_finite() {

@@ -52,10 +52,10 @@ class Update {
 
   /// From now on gradients are summed over the processes of `world`, which must outlive this,
   /// before they are clipped. Each process has its share of a batch, so the result is the gradient
-  /// of the whole batch. A NaN or an infinity in one process reaches all processes. With `shards` each process keeps the optimizer's state
-  /// for a part of the parameters, updates this part, and gets the other parameters from the other
-  /// processes. Then `state` returns the state of the part, and `load_state` takes the state of
-  /// all.
+  /// of the whole batch. A NaN or an infinity in one process reaches all processes. With `shards`
+  /// each process keeps the optimizer's state for a part of the parameters, updates this part, and
+  /// gets the other parameters from the other processes. Then `state` returns the state of the
+  /// part, and `load_state` takes the state of all.
   void share(World& world, bool shards = false);
 
   /// From now on losses are scaled, for `precision: float16`. An update with infinite gradients is
@@ -81,7 +81,10 @@ class Update {
   /// Throws Error for a loss that has more than one number, that depends on nothing that requires a
   /// gradient, or whose graph an earlier backward has freed, and where gradients are disabled, as
   /// in a log op. Throws NonFinite for a loss that is NaN or infinite.
-  void backward(const WeightedMean& loss, bool retain_graph = false);
+  ///
+  /// `share`: `loss` is a mean over such a part of the batch, for an iterator that divides batches
+  /// itself.
+  void backward(const WeightedMean& loss, bool retain_graph = false, double share = 1);
 
   /// Clips the gradients, first each value, then the norm over all, as torch.nn.utils does; makes
   /// the optimizer's step; makes the gradients undefined; counts the update. Throws Error when no
@@ -111,10 +114,14 @@ class Update {
   /// update has happened since then. Waits for a GPU. Called before logs and checkpoints are taken.
   std::string read_non_finite();
 
+  /// Reports, once, that losses were means over nothing: all that they would count was left out.
+  /// Empty before, and afterwards. Only losses whose weight the host knows are seen.
+  std::string read_uncounted();
+
   /// Calls `watch` with every loss before its backward, until `watch` returns false. `backward`
   /// passes on exceptions of `watch`. Each watcher replaces what it gave before; an empty function
   /// ends that.
-  void watch_losses(const void* watcher, std::function<bool(const at::Tensor& loss)> watch) {
+  void watch_losses(const void* watcher, std::function<bool(const WeightedMean& loss)> watch) {
     watches_of_losses_.erase(watcher);
     if (watch) watches_of_losses_.emplace(watcher, std::move(watch));
   }
@@ -169,9 +176,9 @@ class Update {
 
  private:
   void load_pending(const State& pending);
-  void show_loss(const at::Tensor& loss);
-  void run_backward(const WeightedMean& mean, bool retain_graph, bool is_only_one);
-  at::Tensor seed_of(const WeightedMean& mean);
+  void show_loss(const WeightedMean& loss);
+  void run_backward(const WeightedMean& mean, bool retain_graph, bool is_only_one, double share);
+  at::Tensor seed_of(const WeightedMean& mean, double share);
   void sum_gradients();
   NonFinite shared_finding(NonFinite own);
   bool checks_now() const { return on_nan_ != OnNan::kIgnore && !device_check_; }
@@ -196,9 +203,9 @@ class Update {
   std::unique_ptr<ParameterShards> shards_;  ///< Null when each process updates all parameters.
   bool is_summed_ = false;                   ///< The gradients are already the sums.
   MeanWeights weights_;
-  std::optional<double> bad_loss_;           ///< This process's first loss that is not finite.
+  std::optional<double> bad_loss_;  ///< This process's first loss that is not finite.
   Profile* profile_ = nullptr;
-  std::map<const void*, std::function<bool(const at::Tensor&)>> watches_of_losses_;
+  std::map<const void*, std::function<bool(const WeightedMean&)>> watches_of_losses_;
   std::map<const void*, std::function<void(const NamedParameters&)>> watches_of_gradients_;
   int64_t count_ = 0;
   int64_t skipped_ = 0;
@@ -212,6 +219,8 @@ class Update {
 
   bool is_pending_ = false;      ///< Gradients wait for `apply`.
   bool has_non_finite_ = false;  ///< A loss of the next update was not finite.
+  int64_t uncounted_ = 0;        ///< Losses over nothing; -1 once that was reported.
+  int64_t first_uncounted_ = 0;  ///< Complete training steps before the first of them.
   int64_t unread_ = 0;           ///< Updates left out since the last `read_non_finite`.
   std::optional<NonFinite> first_unread_;
   std::optional<DeviceFiniteCheck> device_check_;

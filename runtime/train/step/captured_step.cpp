@@ -44,13 +44,27 @@ void run_in_stream(const c10::Stream& stream, const Call& call) {
   order(stream, own);
 }
 
+/// Computes the weights of means within a graph.
+Scalars with_weights(Scalars scalars) {
+  for (auto& [name, scalar] : scalars) {
+    const WeightedMean* mean = scalar.weighted();
+    if (mean != nullptr && !mean->known_weight())
+      scalar = WeightedMean(mean->value(), mean->weight());
+  }
+  return scalars;
+}
+
 /// The results in memory of their own: the next launch overwrites that of a graph.
 OrderedMap<Scalars> copied(const OrderedMap<Scalars>& results) {
   OrderedMap<Scalars> copies;
   for (const auto& [op, scalars] : results) {
     Scalars& copy = copies[op];
     for (const auto& [name, scalar] : scalars) {
-      copy.set(name, Scalar(scalar.tensor()->detach().clone()));
+      const WeightedMean* mean = scalar.weighted();
+      at::Tensor value = scalar.tensor()->detach().clone();
+      copy.set(name, mean == nullptr
+                         ? Scalar(std::move(value))
+                         : Scalar(WeightedMean(std::move(value), mean->weight().clone())));
     }
   }
   return copies;
@@ -203,7 +217,7 @@ void CapturedStep::record(Graph& graph, SplitStep& train, const std::vector<std:
   try {
     train.take(graph.batch);
     begin_piece(graph);
-    for (const auto& op : ops) graph.results.set(op, train.train(op));
+    for (const auto& op : ops) graph.results.set(op, with_weights(train.train(op)));
     graph.closures = train.closures();
     graph.end_mark.zero_();  // a graph without work is a warning
     end_piece(graph, nullptr);

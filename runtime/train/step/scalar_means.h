@@ -14,13 +14,23 @@ namespace stepop {
 /// whatever the type of the scalars, and stay on the device; nothing is read back before a log is
 /// due. The sums are a part of a run's state, so the first log after a restart also covers the
 /// steps before it.
+///
+/// A scalar with a weight is a mean over all that it counted. Another scalar is a mean over the
+/// steps, in each of which every example counts the same.
 class ScalarMeans {
  public:
-  /// Adds the scalars that the op `op`, `train/train_op`, returned. `share`: this process's part of
-  /// the batch; the sum of all processes' means is then the mean.
-  void add(const std::string& op, const Scalars& scalars, double share = 1);
+  /// What a batch is of its step, by the number of examples.
+  struct Share {
+    double own = 1;  ///< This process's part of the batch.
+    double all = 1;  ///< The batch of all processes.
+  };
 
-  /// Returns the means by op and key, in the order of their first appearance; then starts again.
+  /// Adds the scalars that the op `op`, `train/train_op`, returned for a batch.
+  void add(const std::string& op, const Scalars& scalars, Share share);
+  void add(const std::string& op, const Scalars& scalars) { add(op, scalars, Share()); }
+
+  /// Returns the means by op and key, in the order of their first appearance; then starts again. Of
+  /// several processes: the sum of a mean without a weight is the mean.
   OrderedMap<Logs> take();
 
   /// Adds the sums of another process, which its `save` returned.
@@ -34,8 +44,11 @@ class ScalarMeans {
 
  private:
   struct Sum {
-    at::Tensor total;  ///< float64 [].
-    int64_t count = 0;
+    at::Tensor total;   ///< float64 [].
+    double count = 0;   ///< Steps of all processes; parts of steps come one by one.
+    at::Tensor weight;  ///< float64 []; undefined for a scalar without a weight.
+
+    void add(const at::Tensor& number, const at::Tensor& of_weight);
   };
 
   OrderedMap<Sum> sums_;  ///< By full name, `train/train_op/loss`.

@@ -74,6 +74,7 @@ void SplitStep::take_part(const Batch& whole, int64_t begin, int64_t end) {
 
 void SplitStep::take(Batch batch, std::optional<StepOps> ops) {
   ops_.reset();  // and with it the graph of the part before
+  logs_.clear();
   ops_ = std::move(ops);
   batch_ = std::move(batch);
 }

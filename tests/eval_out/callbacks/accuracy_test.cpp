@@ -77,6 +77,16 @@ TEST_CASE("the classes come from the file, else from the dataset's labels at the
             indices, {}, "{logits: scores, target: truth}")) == 0.75);
 }
 
+TEST_CASE("a row with the class -100 does not count") {
+  const std::vector<int64_t> all{0, 1, 2, 3};
+  const EvalOutputs outputs{.outputs = {{"logits", kLogits}}};
+  CHECK(value(accuracy(outputs, all, at::tensor({0, 1, -100, -100}))) == 1.0);
+  CHECK(value(accuracy(outputs, all, at::tensor({0, 0, 2, -100}))) == 2.0 / 3);
+  CHECK(message_of([&] {
+          accuracy(outputs, all, at::tensor({-100, -100, -100, -100}));
+        }) == "nothing counts: \"class\" of the dataset is -100 in every row");
+}
+
 TEST_CASE("accuracy over many blocks counts every row once") {
   constexpr int64_t kRows = 30'000;
   constexpr int64_t kClasses = 100;

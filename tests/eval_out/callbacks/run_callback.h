@@ -63,7 +63,7 @@ inline std::unique_ptr<Looked> look(const std::string& callback, const EvalOutpu
   if (indices.empty()) {
     size_t rows = 0;
     if (outputs.outputs.empty()) {
-      rows = static_cast<size_t>(outputs.labels.begin()->second.size(0));
+      rows = static_cast<size_t>(outputs.labels.begin()->second.value().size(0));
     } else if (const auto* tensor = std::get_if<at::Tensor>(&outputs.outputs.begin()->second)) {
       rows = static_cast<size_t>(tensor->size(0));
     } else {

@@ -55,7 +55,8 @@ TEST_CASE("what top_k misses is named") {
         "labels/class has the class 3 in row 2 (example 12 of the dataset), but outputs/logits has "
         "the scores of 3 classes, 0 to 2");
   CHECK(message(kLogits, at::tensor({0, 1, -1, 0})) ==
-        "labels/class has the class -1 in row 2 (example 12 of the dataset); classes count from 0");
+        "labels/class has the class -1 in row 2 (example 12 of the dataset); classes count from 0, "
+        "and -100 leaves out");
   at::Tensor with_nan = kLogits.clone();
   with_nan[3][1].fill_(NAN);
   CHECK(message(with_nan, truth) ==

@@ -264,7 +264,8 @@ void check_all_saved(const Context& context) {
 void watch_losses(const Context& context) {
   for (const auto& [name, update] : context.updates) {
     const auto watch = std::make_shared<LeafWatch>(context, name);
-    update->watch_losses(watch.get(), [watch](const at::Tensor& loss) { return watch->see(loss); });
+    update->watch_losses(watch.get(),
+                         [watch](const WeightedMean& loss) { return watch->see(loss.value()); });
   }
 }
 

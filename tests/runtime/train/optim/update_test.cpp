@@ -223,10 +223,10 @@ TEST_CASE("losses are watched until the watch has seen enough") {
   StepClock clock;
   Update update(config_of("SGD"), layer.parameters(), clock);
   int seen = 0;
-  update.watch_losses(&update, [&](const at::Tensor&) { return ++seen < 2; });
+  update.watch_losses(&update, [&](const WeightedMean&) { return ++seen < 2; });
   train(update, clock, layer, 0, 4);
   CHECK(seen == 2);
-  update.watch_losses(&update, [](const at::Tensor&) -> bool { throw Error("no such loss"); });
+  update.watch_losses(&update, [](const WeightedMean&) -> bool { throw Error("no such loss"); });
   CHECK(message_of([&] { train(update, clock, layer, 4, 5); }) == "no such loss");
 }
 
@@ -319,7 +319,7 @@ TEST_CASE("a loss that cannot be walked back is refused with what to do") {
   const TestLayer layer;
   StepClock clock;
   Update update(config_of("Adam"), layer.parameters(), clock);
-  CHECK_THROWS_WITH_AS(update.step({}), "the loss is an undefined tensor", Error);
+  CHECK_THROWS_WITH_AS(update.step(at::Tensor()), "the loss is an undefined tensor", Error);
   CHECK_THROWS_WITH_AS(
       update.step(layer.forward(test_input(8))),
       "the loss has the shape [8, 4], an update needs one number: take its mean, as "

@@ -5,6 +5,8 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "tests/message_of.h"
 
 namespace stepop {
@@ -68,6 +70,35 @@ TEST_CASE("what was saved in between goes on as if nothing had happened") {
   const Values values = take(whole);
   CHECK(values.front() == std::pair<std::string, double>{"train/train_op/z", 5});
   CHECK(take(resumed) == values);
+}
+
+TEST_CASE("a mean takes its weight along, and what counts for nothing may be NaN") {
+  ScalarMeans whole;
+  const auto add = [](ScalarMeans& means, const at::Tensor& value, double weight) {
+    means.add("train/train_op", {{"known", WeightedMean(value, weight)},
+                                 {"late", WeightedMean(value, at::full({}, weight))}});
+  };
+  add(whole, at::full({}, 2.F), 3);
+  add(whole, at::full({}, std::nanf("")), 0);
+  ScalarMeans resumed;
+  resumed.load(whole.save());
+  for (ScalarMeans* means : {&whole, &resumed}) {
+    add(*means, at::full({}, 10.F), 1);
+    CHECK(take(*means) == Values{{"train/train_op/known", 4}, {"train/train_op/late", 4}});
+  }
+  CHECK(message_of([&] {
+          add(whole, at::full({}, 1.F), 1);
+          whole.add("train/train_op", {{"late", 1}});
+        }) == "train/train_op/late has a weight in some batches and none in others");
+}
+
+TEST_CASE("batches of a step count by their share of it, steps count the same") {
+  ScalarMeans means;
+  for (const auto& [value, share] : {std::pair{1.0, 0.4}, {1.0, 0.4}, {25.0, 0.2}}) {
+    means.add("train/train_op", {{"x", value}}, {.own = share, .all = share});
+  }
+  means.add("train/train_op", {{"x", 2}});
+  CHECK(take(means).front().second == doctest::Approx((5.8 + 2) / 2));
 }
 
 TEST_CASE("a thousand and more scalars come back by their names, in their order") {
