@@ -153,9 +153,11 @@ def changed_by_forward(net: Any, inputs: Sequence[Any]) -> tuple[list[str], list
         after = dict(module.named_buffers())
         for name, buffer in passing.items():
             now = after.get(name)
-            if now is None or now.shape != buffer.shape or not torch.equal(now, buffer):
+            # A cache that grows, or goes with its module, is computed anew.
+            if now is not None and now.shape == buffer.shape and not torch.equal(now, buffer):
                 buffers.add(name)
-        numbers |= {place for place, value in numbers_of(module).items() if before.get(place) != value}
+        after_numbers = numbers_of(module)  # modules may have come and gone
+        numbers |= {place for place, value in before.items() if after_numbers.get(place, value) != value}
     return sorted(buffers), sorted(numbers)
 
 
