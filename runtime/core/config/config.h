@@ -73,7 +73,8 @@ class Config {
   /// Whether the key exists and is not null. Makes the key known, without reading it.
   bool has(std::string_view path) const;
 
-  /// Sets the key at `path` when it is missing; the saved config shows the value.
+  /// Sets the key at `path` when it is missing; the saved config shows the value. The number behind
+  /// the last one of a list appends to it.
   void set_default(std::string_view path, Value value) const;
 
   /// Notes the value that is used because the key at `path` is missing; `get` notes its default
