@@ -55,7 +55,7 @@ void GradientSum::overlap(const at::Tensor& /*loss*/, const std::function<void()
                           Profile* /*profile*/) {
   backward();
 }
-void GradientSum::sum() {}
-void GradientSum::sum(at::TensorList /*parameters*/) {}
+void GradientSum::sum(const at::Tensor& /*beside*/) {}
+void GradientSum::sum(at::TensorList /*parameters*/, const at::Tensor& /*beside*/) {}
 
 }  // namespace stepop
