@@ -24,10 +24,13 @@ constexpr size_t kReadEvery = 20;
 /// The standard deviation of normal numbers whose median absolute deviation is 1.
 constexpr double kDeviation = 1.4826;
 
-WeightedMean without_graph(const WeightedMean& loss) {
-  at::Tensor value = loss.value().detach().reshape({});
+/// A copy: each launch of a captured step writes into the same tensor.
+WeightedMean copy_of(const WeightedMean& loss) {
+  at::Tensor value = loss.value().detach().reshape({}).clone();
   if (loss.known_weight()) return {std::move(value), *loss.known_weight()};
-  return {std::move(value), loss.weight()};
+  const at::Tensor weight = loss.weight();
+  return weight.defined() ? WeightedMean(std::move(value), weight.clone())
+                          : WeightedMean(std::move(value));
 }
 
 double median(std::vector<double> values) {
@@ -76,7 +79,7 @@ class LossSpike : public Hook {
     for (const auto& [name, update] : context_.updates) {
       if (!loss_.empty() && loss_ != name) continue;
       update->watch_losses(this, [this](const WeightedMean& loss) {
-        of_update_.push_back(without_graph(loss));
+        of_update_.push_back(copy_of(loss));
         return true;
       });
       return;
