@@ -137,6 +137,21 @@ TEST_CASE("a scripted module follows the mode, a traced one keeps its own and th
   CHECK(warnings(script("traced_evaluation.pt")) == keeps("traced_evaluation.pt", "evaluation"));
 }
 
+TEST_CASE("one value for batch normalization is refused, also in a trace, which has no check") {
+  for (const char* file : {"scripted.pt", "traced_training.pt"}) {
+    CAPTURE(file);
+    const TestRun run(config(script(file)));
+    run.session.context().networks.set_training(true);
+    const State before = copied(run.session.context().networks.tensors("model"));
+    const std::string said = message_of([&] { network_of(run).forward(at::ones({1, 1, 3, 3})); });
+    CHECK(said.find("Expected more than 1 value per channel when training, got input size") !=
+          std::string::npos);
+    // Python counts before it normalizes, too.
+    CHECK(differences(before, run.session.context().networks.tensors("model")) ==
+          "norm.num_batches_tracked ");
+  }
+}
+
 TEST_CASE("a buffer that forward assigns to is the network's, and a graph keeps the one it used") {
   const TestRun run(config(script("Assigning.pt")));
   Network& network = network_of(run);

@@ -184,10 +184,12 @@ void Context::track(const std::string& name, Tracker::Save save, Tracker::Load l
 }
 
 void Context::wrong_network_type(std::string_view name, const char* type) const {
+  const bool has_several = dynamic_cast<const MultiNetwork*>(networks.get(name).get()) != nullptr;
   throw Error(
       fmt::format("the iterator takes the network \"{}\" as a {}, which the model of the "
-                  "config is not; choose a model of that type",
-                  name, demangled(type)));
+                  "config is not{}; choose a model of that type",
+                  name, demangled(type),
+                  has_several ? ": it has several inputs or results (MultiNetwork)" : ""));
 }
 
 BatchSlice Context::slice() const { return {rank, world_size}; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/read_pattern.h"
+#include "runtime/train/optim/named_parameters.h"
 #include "runtime/train/optim/update.h"
 #include "runtime/train/when/duration.h"
 
@@ -37,19 +39,30 @@ Freezing::Freezing(const Config& config, const Networks& networks, int64_t steps
   }
   std::vector<std::string> names;
   std::vector<std::string> short_names;  // without the network's name
+  std::vector<size_t> positions;         // in parameters_, which has a tied tensor once
+  std::map<const void*, size_t> position_of;
   for (const auto& network : networks.names()) {
     for (const auto& [name, tensor] : networks.parameters({network})) {
       names.push_back(fmt::format("{}.{}", network, name));
       short_names.push_back(name);
-      parameters_.push_back(tensor);
+      const auto [place, is_new] =
+          position_of.try_emplace(tensor.unsafeGetTensorImpl(), parameters_.size());
+      positions.push_back(place->second);
+      if (is_new) parameters_.push_back(tensor);
+      if (is_new) names_of_.emplace_back();
+      names_of_[place->second].push_back(names.back());
     }
   }
   for (size_t i = 0; i < rules->as_list().size(); ++i) {
     const Config place = config.at(fmt::format("freeze/{}", i));
     const NamePattern pattern = read_pattern(place, "match");
-    Rule rule{place.get<std::string>("match"), read_step(place, "from", 0, steps_per_epoch),
+    Rule rule{place.get<std::string>("match"),
+              read_step(place, "from", 0, steps_per_epoch),
               read_step(place, "until", kNever, steps_per_epoch),
-              find_names(pattern, names, short_names)};
+              {}};
+    for (const size_t found : find_names(pattern, names, short_names)) {
+      rule.parameters.insert(positions[found]);
+    }
     if (rule.until <= rule.from) {
       throw place.error("until",
                         fmt::format("expected more than from, which is step {}", rule.from));
@@ -132,6 +145,11 @@ std::vector<std::string> Freezing::descriptions() const {
         fmt::format("freeze    {}: {}", rule.match, counted(rule.parameters.size(), "parameter"));
     if (rule.from > 0) line += fmt::format(", from step {}", with_thousands(rule.from));
     if (rule.until < kNever) line += fmt::format(", until step {}", with_thousands(rule.until));
+    std::vector<std::string> tied;
+    for (const size_t i : rule.parameters) {
+      if (names_of_[i].size() > 1) tied.push_back(tied_text(names_of_[i]));
+    }
+    if (!tied.empty()) line += "; tied: " + list_text(tied);
     lines.push_back(std::move(line));
   }
   return lines;

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,10 @@ namespace stepop {
 
 /// Parameters that are not trained for a time: `freeze: [{match: "^model\\.encoder", until: 5e},
 /// {match: "head", from: 1000}]`. `match` is a regular expression for any part of the name, with
-/// the network's name (`model.encoder.weight`) or without it (`find_names`). `from` and `until` are
-/// steps (100) or epochs (5e), by default the whole training. No gradient of a frozen parameter is
-/// computed, and no optimizer changes it, not even by weight decay. Only the step decides which
-/// parameters are frozen.
+/// the network's name (`model.encoder.weight`) or without it (`find_names`); a tied weight is
+/// frozen by each of its names. `from` and `until` are steps (100) or epochs (5e), by default the
+/// whole training. No gradient of a frozen parameter is computed, and no optimizer changes it, not
+/// even by weight decay. Only the step decides which parameters are frozen.
 class Freezing {
  public:
   /// Freezes nothing.
@@ -44,14 +45,15 @@ class Freezing {
     std::string match;
     int64_t from = 0;
     int64_t until = 0;
-    std::vector<size_t> parameters;  ///< Positions in `parameters_`.
+    std::set<size_t> parameters;  ///< Positions in `parameters_`.
   };
 
   /// Whether each of `parameters_` is frozen in the step that follows `step` complete steps.
   std::vector<char> frozen_at(int64_t step) const;
 
   std::vector<Rule> rules_;
-  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> parameters_;              ///< Each tensor once.
+  std::vector<std::vector<std::string>> names_of_;  ///< All names of each of `parameters_`.
   std::vector<int64_t> changes_;  ///< Steps at which a rule begins or ends, ascending.
   int64_t last_step_ = -1;        ///< The last step that began.
 };

@@ -55,6 +55,10 @@ void TrainingLoop::train_step() {
            order.examples_in(position_.batch, position_.epoch);
   };
   clock_.step_examples = examples_in(batches);
+  // A GPU reports too late that an update was left out.
+  const bool keeps_statistics = context_.on_nan == OnNan::kSkip && context_.device.is_cpu();
+  const int64_t skipped_before = keeps_statistics ? skipped_updates() : 0;
+  if (keeps_statistics) finite_statistics_.keep();
   int64_t own_examples = 0;
   clock_.micro_batch = 0;
   for (batch_of_step_ = 0; batch_of_step_ < batches; ++batch_of_step_) {
@@ -81,6 +85,7 @@ void TrainingLoop::train_step() {
   }
   log_ops_.set_examples(static_cast<double>(clock_.batch_examples));
   share_of_step_ = static_cast<double>(own_examples) / static_cast<double>(clock_.step_examples);
+  if (keeps_statistics && skipped_updates() > skipped_before) finite_statistics_.restore();
   clock_.micro_batch = 0;
   clock_.counts = true;
   if (!world_.is_alone()) {

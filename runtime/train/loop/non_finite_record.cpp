@@ -135,7 +135,7 @@ ErrorWithCommand NonFiniteRecorder::record(const NonFinite& error, const Batch* 
       write_file_atomically(folder + "/batch.json", batches_text(error, *found));
       text += fmt::format("\nthe indices of its examples: {}/batch.json", folder);
       const Checkpoint before = checkpoint_at(*found);
-      check_weights(before.tensors, session_.trained_weights(), before.progress.global_step);
+      check_weights(before.tensors, session_.finite_names(), before.progress.global_step);
       text += "\nthe state before its update: " + save_checkpoint(folder, before);
     } catch (const NonFiniteWeights& already) {
       text += fmt::format("\nthe cause is older: {}", already.what());

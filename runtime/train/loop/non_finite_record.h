@@ -40,9 +40,10 @@ class NonFiniteRecorder {
   /// again, and `batch.json` with the update, the finding, and the indices of the examples of each
   /// batch of the step; for a stream also the names of its records. Running statistics and an
   /// iterator's values, which a step changes before its update, are already changed in the
-  /// checkpoint. Returns the message for the user, which also says what cannot be saved. A state
-  /// with weights that are not finite is not written. The message begins with data that are not
-  /// finite, if any; `batch` is this process's current batch, or null.
+  /// checkpoint, and may hold the step's NaN. Returns the message for the user, which also says
+  /// what cannot be saved. A state with weights that are not finite is not written. The message
+  /// begins with data that are not finite, if any; `batch` is this process's current batch, or
+  /// null.
   ErrorWithCommand record(const NonFinite& error, const Batch* batch) const;
 
   /// An error for the user that ends with the way to resume.

@@ -18,6 +18,7 @@
 #include "runtime/train/networks/network_calls.h"
 #include "runtime/train/networks/sync_batch_norm.h"
 #include "runtime/train/optim/metric_schedule.h"
+#include "runtime/train/optim/non_finite.h"
 #include "runtime/train/optim/schedule.h"
 #include "runtime/train/run/spin_watch.h"
 #include "runtime/train/step/scalar_means.h"
@@ -58,9 +59,9 @@ class Session {
   /// Gives all processes rank 0's weights, and each process its own random numbers.
   void share_beginning();
 
-  /// The names that trained weights, and their averages, have in a checkpoint, whether or not they
-  /// are in it; none with `on_nan: ignore`.
-  std::vector<std::string> trained_weights() const;
+  /// The names that trained weights, buffers that are finite now, and their averages have in a
+  /// checkpoint, whether or not they are in it; none with `on_nan: ignore`. Waits for a device.
+  FiniteNames finite_names() const;
 
   /// Loads the weights of the config's `init_from`, for a run that begins without a checkpoint, and
   /// returns the report; see init_from.h.

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <set>
@@ -16,6 +17,7 @@
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/networks/generators.h"
+#include "runtime/train/optim/non_finite.h"
 #include "runtime/train/optim/update.h"
 
 namespace stepop {
@@ -248,8 +250,8 @@ void Session::restore_for_evaluation(const Checkpoint& checkpoint, const std::st
   position_.evaluation_folder.clear();
 }
 
-std::vector<std::string> Session::trained_weights() const {
-  std::vector<std::string> names;
+FiniteNames Session::finite_names() const {
+  FiniteNames names;
   if (context_->on_nan == OnNan::kIgnore) return names;
   std::set<const void*> trained;
   for (const auto& [name, update] : updates_) {
@@ -257,9 +259,23 @@ std::vector<std::string> Session::trained_weights() const {
       trained.insert(tensor.const_data_ptr());
     }
   }
+  const auto add_to = [](std::vector<std::string>& list, const std::string& name) {
+    list.insert(list.end(), {name, "ema_" + name, "swa_" + name});
+  };
+  std::set<std::string> buffers;
+  for (const auto& network : networks_->names()) {
+    for (const auto& buffer : networks_->get(network)->named_buffers()) {
+      buffers.insert(network + "." + buffer.key());
+    }
+  }
   for (const auto& [name, tensor] : tracker_.save()) {
-    if (tensor.numel() == 0 || !trained.contains(tensor.const_data_ptr())) continue;
-    names.insert(names.end(), {name, "ema_" + name, "swa_" + name});
+    if (tensor.numel() == 0) continue;
+    if (trained.contains(tensor.const_data_ptr())) add_to(names.weights, name);
+    const bool is_buffer = buffers.contains(name) || name.ends_with(".running_mean") ||
+                           name.ends_with(".running_var");  // also of a module of the iterator
+    if (!is_buffer || name.starts_with("ema_") || name.starts_with("swa_")) continue;
+    // A mask may hold infinity, or NaN, from the start.
+    if (tensor.is_floating_point() && is_finite(tensor)) add_to(names.buffers, name);
   }
   return names;
 }

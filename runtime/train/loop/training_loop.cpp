@@ -38,8 +38,8 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       log_ops_(settings_, splits_),
       checkpoints_(
           directory, settings_, reporter.console(), profile_,
-          [this, weights = session.trained_weights()](const Checkpoint& checkpoint) {
-            check_weights(checkpoint.tensors, weights, checkpoint.progress.global_step);
+          [this, names = session.finite_names()](const Checkpoint& checkpoint) {
+            check_weights(checkpoint.tensors, names, checkpoint.progress.global_step);
             // A checkpoint that survives a power cut has its metrics beside it.
             reporter_.sync();
           },
@@ -51,6 +51,7 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       world_(context_.world),
       agreement_(world_),
       shared_buffers_(world_, context_.networks),
+      finite_statistics_(context_.networks),
       run_ahead_(directory, reporter.console(), settings_.run_ahead) {
   if (context_.config.get("cuda_graph", false)) {
     captured_step_ = std::make_unique<CapturedStep>(context_);

@@ -23,6 +23,7 @@
 #include "runtime/train/loop/run_evaluations.h"
 #include "runtime/train/loop/session.h"
 #include "runtime/train/loop/telemetry.h"
+#include "runtime/train/networks/finite_statistics.h"
 #include "runtime/train/networks/shared_buffers.h"
 #include "runtime/train/run/live_change.h"
 #include "runtime/train/run/run_directory.h"
@@ -155,6 +156,7 @@ class TrainingLoop {
   World& world_;
   Agreement agreement_;
   SharedBuffers shared_buffers_;
+  FiniteStatistics finite_statistics_;
   RunAhead run_ahead_;
   int failed_callbacks_ = 0;
   /// True while the dataset is asked for the first batch of a step: the state is still that between

@@ -56,6 +56,9 @@ class MultiNetwork : public torch::nn::Module, public WatchedCalls {
   /// The names of the inputs in their order, for a config that gives some of them by name; inputs
   /// that it leaves out are undefined tensors. Empty: the inputs have no names.
   virtual std::vector<std::string> input_names() const { return {}; }
+
+  /// As of Network.
+  virtual std::string warning() const { return {}; }
 };
 
 using ModelRegistry = Registry<std::shared_ptr<torch::nn::Module>(const Config&)>;

@@ -15,6 +15,7 @@
 #include "runtime/train/networks/float32_modules.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/networks/swa.h"
+#include "runtime/train/networks/sync_batch_norm.h"
 #include "runtime/train/optim/update.h"
 
 namespace stepop {
@@ -92,6 +93,7 @@ void put_channels_last(const torch::nn::Module& network) {
 }  // namespace
 
 Networks::Networks(const Config& config, const c10::Device& device, Tracker& tracker) {
+  replace_normalization();
   const bool has_model = config.has("model");
   if (config.has("networks")) {
     if (has_model) throw config.error("networks", "give either model or networks, found both");
@@ -291,7 +293,10 @@ std::vector<std::string> Networks::descriptions() const {
   std::vector<std::string> texts;
   for (const auto& [name, network] : networks_) {
     int64_t count = 0;
-    for (const auto& tensor : network->parameters()) count += tensor.numel();
+    std::set<const void*> seen;  // a tied tensor has several names
+    for (const auto& tensor : network->parameters()) {
+      if (seen.insert(tensor.unsafeGetTensorImpl()).second) count += tensor.numel();
+    }
     texts.push_back(
         fmt::format("{}: {}, {}", name, class_names_.at(name), counted(count, "parameter")));
   }
@@ -301,8 +306,11 @@ std::vector<std::string> Networks::descriptions() const {
 std::vector<std::string> Networks::warnings() const {
   std::vector<std::string> texts;
   for (const auto& [name, network] : networks_) {
-    const auto typed = std::dynamic_pointer_cast<Network>(network);
-    const std::string text = typed ? typed->warning() : "";
+    const auto* one = dynamic_cast<const Network*>(network.get());
+    const auto* several = dynamic_cast<const MultiNetwork*>(network.get());
+    const std::string text = one != nullptr       ? one->warning()
+                             : several != nullptr ? several->warning()
+                                                  : "";
     if (!text.empty()) texts.push_back(fmt::format("{}: {}", name, text));
   }
   for (const auto& name : swa_ ? swa_->unmeasured() : std::vector<std::string>()) {

@@ -2,10 +2,12 @@
 
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/_batch_norm_impl_index.h>
+#include <ATen/ops/batch_norm_native.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/instance_norm_native.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -14,6 +16,8 @@
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include "runtime/core/base/error.h"
 
 namespace stepop {
 namespace {
@@ -24,6 +28,12 @@ thread_local SyncBatchNorm* current = nullptr;
 /// PyTorch computes instance normalization as batch normalization of one batch; those calls stay
 /// local.
 thread_local bool is_in_instance_norm = false;
+
+[[noreturn]] void refuse_one_value(const at::Tensor& input) {
+  throw Error(
+      fmt::format("Expected more than 1 value per channel when training, got input size [{}]",
+                  fmt::join(input.sizes(), ", ")));
+}
 
 /// All dimensions except the channels.
 std::vector<int64_t> dimensions_to_sum(const at::Tensor& input) {
@@ -72,6 +82,7 @@ class Normalize : public torch::autograd::Function<Normalize> {
     if (!counts) sums.zero_();
     const at::Tensor all = summed(current->world(), sums);
     const double count = all[2 * channels].item<double>();
+    if (count == 1) refuse_one_value(input);
     const at::Tensor mean = all.narrow(0, 0, channels) / count;
     const at::Tensor variance =
         (all.narrow(0, channels, channels) / count - mean.square()).clamp_min(0);
@@ -124,10 +135,12 @@ at::Tensor batch_norm(const at::Tensor& input, const std::optional<at::Tensor>& 
                       const std::optional<at::Tensor>& running_mean,
                       const std::optional<at::Tensor>& running_var, bool training, double momentum,
                       double eps, bool cudnn_enabled) {
-  if (!training || current == nullptr || current->world().is_alone() || input.numel() == 0 ||
-      is_in_instance_norm) {
-    return std::get<0>(at::_batch_norm_impl_index(input, weight, bias, running_mean, running_var,
-                                                  training, momentum, eps, cudnn_enabled));
+  const bool is_own = is_in_instance_norm || current == nullptr || current->world().is_alone() ||
+                      input.numel() == 0;
+  if (!training || is_own) {
+    if (training && !is_in_instance_norm) check_batch_norm(input);
+    return at::native::batch_norm(input, weight, bias, running_mean, running_var, training,
+                                  momentum, eps, cudnn_enabled);
   }
   return Normalize::apply(input, weight, bias, running_mean, running_var, momentum, eps);
 }
@@ -142,12 +155,25 @@ at::Tensor instance_norm(const at::Tensor& input, const std::optional<at::Tensor
     bool before = std::exchange(is_in_instance_norm, true);
     ~Guard() { is_in_instance_norm = before; }
   } const guard;
+  // The variance of the running statistics would become NaN.
+  if (use_input_stats && running_var && running_var->defined() && input.dim() > 1 &&
+      input.numel() == input.size(0) * input.size(1)) {
+    throw Error(
+        fmt::format("Expected more than 1 spatial element when training, got input size "
+                    "[{}]",
+                    fmt::join(input.sizes(), ", ")));
+  }
   return at::native::instance_norm(input, weight, bias, running_mean, running_var, use_input_stats,
                                    momentum, eps, cudnn_enabled);
 }
 
-/// Replaces the operations of the process, once: without a scope they compute what PyTorch's do.
-void replace_operations() {
+}  // namespace
+
+void check_batch_norm(const at::Tensor& input) {
+  if (input.dim() > 1 && input.numel() == input.size(1)) refuse_one_value(input);
+}
+
+void replace_normalization() {
   static const std::vector<std::unique_ptr<torch::Library>> libraries = [] {
     std::vector<std::unique_ptr<torch::Library>> made;
     std::vector<c10::DispatchKey> keys{c10::DispatchKey::AutogradCPU};
@@ -166,10 +192,8 @@ void replace_operations() {
   }();
 }
 
-}  // namespace
-
 SyncBatchNorm::SyncBatchNorm(World& world, const StepClock& clock) : world_(world), clock_(clock) {
-  if (!world.is_alone()) replace_operations();
+  replace_normalization();
 }
 
 SyncBatchNorm* SyncBatchNorm::of_thread() { return current; }

@@ -5,6 +5,14 @@
 
 namespace stepop {
 
+/// Replaces PyTorch's operations `batch_norm` and `instance_norm` in this process, once. They
+/// compute what they did before, but within a scope of SyncBatchNorm, and refuse, as PyTorch's
+/// layers do in Python, to take the variance of one value: running statistics would become NaN.
+void replace_normalization();
+
+/// Throws Error, with PyTorch's text, when `input` [B, C, ...] has one value for each channel.
+void check_batch_norm(const at::Tensor& input);
+
 /// During a scope of it, batch normalization in training mode uses the mean and the variance of the
 /// examples of all processes, as a single process with the whole batch would: the forward and the
 /// backward pass add up the sums of each layer over the processes. It replaces PyTorch's operation

@@ -20,7 +20,10 @@ struct NamedParameters : std::vector<std::pair<std::string, at::Tensor>> {
   std::vector<std::string> other_names() const;
 };
 
-/// The names of parameters for a message: `a, b, c and 12 more`.
+/// The names of parameters for a message: `a, b (also c), d and 12 more`.
 std::string list_names(const NamedParameters& parameters);
+
+/// The names of one tensor: `b (also c)`.
+std::string tied_text(const std::vector<std::string>& names);
 
 }  // namespace stepop

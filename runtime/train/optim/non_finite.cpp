@@ -128,29 +128,46 @@ NonFinite::NonFinite(std::string update, std::string subject, std::optional<doub
 
 std::string NonFinite::finding() const { return finding_text(subject_, value_, global_step_); }
 
-void check_weights(const State& state, const std::vector<std::string>& names, int64_t global_step) {
-  std::vector<std::string> bad;
+namespace {
+
+bool is_bad(const at::Tensor& tensor) {
+  if (!tensor.is_floating_point() || tensor.numel() == 0) return false;
+  return can_scan(tensor) ? !scan(tensor.scalar_type(), tensor.const_data_ptr(), tensor.numel())
+                          : !std::isfinite(tensor.abs().amax().item<double>());
+}
+
+bool may_be_infinite(const std::string& buffer) {
+  return !buffer.ends_with("running_mean") && !buffer.ends_with("running_var");
+}
+
+}  // namespace
+
+void check_weights(const State& state, const FiniteNames& names, int64_t global_step) {
+  std::vector<std::string> weights;
+  std::vector<std::string> buffers;
   double value = 0;
-  for (const auto& name : names) {
+  const auto look = [&](const std::string& name, std::vector<std::string>& bad, bool only_nan) {
     const auto found = state.find(name);
-    if (found == state.end() || !found->second.is_floating_point()) continue;
-    if (found->second.numel() == 0) continue;
-    const at::Tensor& tensor = found->second;
-    const bool is_bad = can_scan(tensor)
-                            ? !scan(tensor.scalar_type(), tensor.const_data_ptr(), tensor.numel())
-                            : !std::isfinite(tensor.abs().amax().item<double>());
-    if (!is_bad) continue;
-    if (bad.empty()) value = first_non_finite(tensor);
+    if (found == state.end() || !is_bad(found->second)) return;
+    if (only_nan && !found->second.isnan().any().item<bool>()) return;
+    if (weights.empty() && buffers.empty()) value = first_non_finite(found->second);
     bad.push_back(name);
+  };
+  for (const auto& name : names.weights) look(name, weights, false);
+  for (const auto& name : names.buffers) look(name, buffers, may_be_infinite(name));
+  if (weights.empty() && buffers.empty()) return;
+  const char* number = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  if (weights.empty()) {
+    throw NonFiniteWeights(fmt::format(
+        "{} in the buffers {} after step {}, though the weights are finite: they are not saved. "
+        "Running statistics take it from what their layer was given: NaN in the data, numbers too "
+        "large for the precision, or a batch whose update on_nan: skip left out",
+        number, list_text(buffers), global_step));
   }
-  if (bad.empty()) return;
   throw NonFiniteWeights(fmt::format(
       "{} in the weights {} after step {}, though every loss and gradient was finite: they are not "
       "saved. A smaller lr, a warmup or clip_norm may prevent it",
-      std::isnan(value) ? "nan"
-      : value > 0       ? "inf"
-                        : "-inf",
-      list_text(bad), global_step));
+      number, list_text(weights), global_step));
 }
 
 bool is_finite(const at::Tensor& tensor) {

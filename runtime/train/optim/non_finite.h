@@ -52,16 +52,24 @@ class NonFinite : public Error {
   int64_t global_step_;
 };
 
-/// Weights became NaN or infinite although losses and gradients were finite. Such a checkpoint
-/// would be useless, so none is written.
+/// Weights or buffers became NaN or infinite although losses and gradients were finite. Such a
+/// checkpoint would be useless, so none is written.
 class NonFiniteWeights : public Error {
  public:
   using Error::Error;
 };
 
+/// Names of the tensors in checkpoints that training must keep finite.
+struct FiniteNames {
+  std::vector<std::string> weights;
+  /// Buffers, such as running statistics. Others than `running_mean` and `running_var` may become
+  /// infinite, as masks do, and not NaN.
+  std::vector<std::string> buffers;
+};
+
 /// Throws NonFiniteWeights when any of the `names` in `state` holds NaN or infinity; `global_step`
 /// is for the message. The check runs on this thread alone, on CPU memory.
-void check_weights(const State& state, const std::vector<std::string>& names, int64_t global_step);
+void check_weights(const State& state, const FiniteNames& names, int64_t global_step);
 
 /// Whether every number of a floating-point tensor is finite. On the CPU this is one pass over the
 /// memory; on any other device it waits for the device.

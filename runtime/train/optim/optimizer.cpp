@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -47,8 +48,11 @@ NamedParameters check_parameters(NamedParameters parameters) {
     if (!tensor.is_floating_point()) {
       throw Error(
           fmt::format("parameter \"{}\" is of type {}; only floating-point numbers can be "
-                      "optimised: make it a buffer",
-                      name, c10::toString(tensor.scalar_type())));
+                      "optimised: {}",
+                      name, c10::toString(tensor.scalar_type()),
+                      tensor.is_complex() ? "keep torch::view_as_real of it, and compute with "
+                                            "torch::view_as_complex"
+                                          : "make it a buffer"));
     }
     if (!tensor.is_leaf()) {
       throw Error(
@@ -79,9 +83,22 @@ std::vector<std::string> NamedParameters::other_names() const {
 }
 
 std::string list_names(const NamedParameters& parameters) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : parameters) names.push_back(name);
-  return list_text(names);
+  std::vector<std::pair<const void*, std::vector<std::string>>> names_of;
+  for (const auto& [name, tensor] : parameters) {
+    const void* identity = tensor.unsafeGetTensorImpl();
+    auto known = std::ranges::find(names_of, identity, [](const auto& one) { return one.first; });
+    if (known == names_of.end()) known = names_of.insert(known, {identity, {}});
+    known->second.push_back(name);
+  }
+  std::vector<std::string> texts;
+  for (const auto& [identity, names] : names_of) texts.push_back(tied_text(names));
+  return list_text(texts);
+}
+
+std::string tied_text(const std::vector<std::string>& names) {
+  if (names.size() == 1) return names.front();
+  const std::vector<std::string> others(names.begin() + 1, names.end());
+  return fmt::format("{} (also {})", names.front(), fmt::join(others, ", "));
 }
 
 OptimizerRegistry& optimizers() {
@@ -124,11 +141,12 @@ double read_non_negative(const Config& config, std::string_view path, double fal
 }
 
 Optimizer::Optimizer(const Config& config, NamedParameters parameters, Traits traits)
-    : parameters_(check_parameters(std::move(parameters))), traits_(std::move(traits)) {
-  read_groups(config);
+    : parameters_(check_parameters(parameters)), traits_(std::move(traits)) {
+  read_groups(config, parameters);
 }
 
-void Optimizer::read_groups(const Config& config) {
+/// `all` has tied tensors under each of their names.
+void Optimizer::read_groups(const Config& config, const NamedParameters& all) {
   const auto read_group = [&](const Config& place, const Scheduled& lr, const Scheduled& decay,
                               const std::optional<Scheduled>& adamw_lr) {
     Group group = {place.has("lr") ? Scheduled(place, "lr") : lr,
@@ -149,9 +167,13 @@ void Optimizer::read_groups(const Config& config) {
   Group rest = read_group(config, Scheduled(config, "lr", traits_.lr),
                           Scheduled(config, "weight_decay", traits_.weight_decay), adamw_lr);
 
+  std::map<const void*, size_t> positions;
+  for (const auto& [name, tensor] : parameters_) {
+    positions.emplace(tensor.unsafeGetTensorImpl(), positions.size());
+  }
   std::vector<std::string> names;
-  for (const auto& [name, tensor] : parameters_) names.push_back(name);
-  const std::vector<std::string> others = parameters_.other_names();
+  for (const auto& [name, tensor] : all) names.push_back(name);
+  const std::vector<std::string> others = all.other_names();
   std::vector<size_t> group_of(parameters_.size(), kNoGroup);
   if (config.has("groups")) {
     const Value& groups = *config.peek("groups");
@@ -163,8 +185,9 @@ void Optimizer::read_groups(const Config& config) {
     for (size_t i = 0; i < groups.as_list().size(); ++i) {
       const Config place = config.at(fmt::format("groups/{}", i));
       for (const NamePattern& pattern : read_patterns(place, "match")) {
-        for (const size_t position : find_names(pattern, names, others)) {
-          group_of[position] = std::min(group_of[position], i);
+        for (const size_t found : find_names(pattern, names, others)) {
+          size_t& group = group_of[positions.at(all[found].second.unsafeGetTensorImpl())];
+          group = std::min(group, i);
         }
       }
       groups_.push_back(read_group(place, rest.lr, rest.weight_decay, rest.adamw_lr));
@@ -178,10 +201,10 @@ void Optimizer::read_groups(const Config& config) {
   for (size_t i = 0; i + 1 < groups_.size(); ++i) {
     if (!groups_[i].buckets.empty()) continue;
     const Config place = config.at(fmt::format("groups/{}", i));
-    throw place.error("match", fmt::format("{} matches no parameter{}; the parameters are: {}",
-                                           place.peek("match")->describe(),
-                                           i == 0 ? "" : " that an earlier group leaves",
-                                           list_names(parameters_)));
+    throw place.error("match",
+                      fmt::format("{} matches no parameter{}; the parameters are: {}",
+                                  place.peek("match")->describe(),
+                                  i == 0 ? "" : " that an earlier group leaves", list_names(all)));
   }
 }
 

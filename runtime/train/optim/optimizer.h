@@ -142,7 +142,7 @@ class Optimizer {
     std::vector<std::vector<size_t>> members;  ///< Positions in `parameters_`, by bucket.
   };
 
-  void read_groups(const Config& config);
+  void read_groups(const Config& config, const NamedParameters& all);
   void add_parameter(Group& group, size_t position);
   void make_slots() const;
   void step_bucket(Bucket& bucket, double lr, double weight_decay);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/core/base/number_text.h"
 #include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop {
@@ -144,6 +145,13 @@ std::string text_of(const std::string& message, const Networks& networks, const 
         batch, [&](const at::Tensor& tensor) { return tensor.scalar_type() == *type; },
         "networks compute with float32, as .to(torch::kFloat) in the dataset's get makes it",
         "numbers");
+  }
+  if (has("Expected more than 1 value per channel")) {
+    return fmt::format(
+        "\nthe batch has {}, which gives batch normalization one number for each channel: a "
+        "variance takes two. Another batch_size gives more; drop_last: true leaves out a smaller "
+        "last batch of an epoch",
+        counted(batch.size(), "example"));
   }
   if (has("index out of range in self")) return wrong_index(networks, split, batch);
   if (has("device-side assert")) {

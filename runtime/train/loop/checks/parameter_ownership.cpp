@@ -244,6 +244,19 @@ std::string shared_parameters(const Context& context) {
 }
 
 void check_all_saved(const Context& context) {
+  std::vector<std::string> complex;
+  for (const auto& network : context.networks.names()) {
+    for (const auto& [key, tensor] : context.networks.tensors(network)) {
+      if (tensor.is_complex()) complex.push_back(network + "." + key);
+    }
+  }
+  if (!complex.empty()) {
+    throw Error(fmt::format(
+        "complex numbers can be neither trained nor saved: {}. Keep real ones, torch::view_as_real "
+        "(in Python torch.view_as_real), and compute with view_as_complex of them; a constant need "
+        "not be a persistent buffer",
+        list_text(complex)));
+  }
   const Tensors in_networks = network_tensors(context);
   for (const auto& [name, update] : context.updates) {
     NamedParameters strangers;

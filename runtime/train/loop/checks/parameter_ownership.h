@@ -15,7 +15,8 @@ void check_devices(const Context& context);
 void check_all_trained(const Context& context);
 
 /// Throws Error for parameters that an update trains and that no checkpoint would hold: no network
-/// of the config has them, and no tracked object has their values.
+/// of the config has them, and no tracked object has their values; and for complex numbers in a
+/// network's state, which no file of a checkpoint can hold.
 void check_all_saved(const Context& context);
 
 /// Makes the first losses of every update throw Error when they depend on a parameter without an

@@ -1,9 +1,12 @@
 #include "runtime/train/loop/freezing.h"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "runtime/train/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/runtime/train/loop/trainer.h"
 #include "tests/same_state.h"
@@ -78,6 +81,60 @@ TEST_CASE("a rule may name a parameter without its network") {
   run.train();
   CHECK(is_same(run, "model.first.weight", 0, 8));
   CHECK_FALSE(is_same(run, "model.last.weight", 0, 8));
+}
+
+/// One tensor under two names, as a language model ties its embedding and its last layer.
+class TestTied : public Network {
+ public:
+  explicit TestTied(const Config& /*params*/)
+      : weight_(register_parameter("a", at::arange(27, at::kFloat).sin().reshape({9, 3}))) {
+    register_parameter("b", weight_);
+    bias_ = register_parameter("bias", at::zeros({3}));
+  }
+  at::Tensor forward(const at::Tensor& x) override { return x.flatten(1).matmul(weight_) + bias_; }
+
+ private:
+  at::Tensor weight_, bias_;
+};
+STEPOP_REGISTER_MODEL(TestTied, {"For tests.", {}});
+
+std::string tied_config(const std::string& more) {
+  std::string yaml = trainer_config("num_steps: 2\nckpt_freq: 1\nckpt_zero: true\n" + more);
+  const std::string model = "{class: TestDropoutNet, inputs: 9}";
+  return yaml.replace(yaml.find(model), model.size(), "TestTied");
+}
+
+TEST_CASE("a tied weight is frozen by each of its names") {
+  for (const char* name : {"^model\\.a$", "^model\\.b$", "^a$", "^b$", "[ab]$"}) {
+    CAPTURE(name);
+    TestRun run(tied_config(fmt::format("freeze: [{{match: '{}'}}]", name)));
+    CHECK(run.session.freezing().descriptions() ==
+          std::vector<std::string>{
+              fmt::format("freeze    {}: 1 parameter; tied: model.a (also model.b)", name)});
+    run.train();
+    CHECK(is_same(run, "model.a", 0, 2));
+    CHECK_FALSE(is_same(run, "model.bias", 0, 1));
+  }
+  CHECK(TestRun(tied_config("")).session.context().networks.descriptions() ==
+        std::vector<std::string>{"model: TestTied, 30 parameters"});
+}
+
+TEST_CASE("a group takes a tied weight by each of its names, and says both") {
+  const auto groups = [](const std::string& list) {
+    std::string yaml = tied_config("");
+    const std::string adam = "class: Adam, ";
+    return yaml.replace(yaml.find(adam), adam.size(), "class: SGD, groups: " + list + ", ");
+  };
+  for (const char* name : {"^a$", "^b$", "^model\\.b$"}) {
+    CAPTURE(name);
+    TestRun run(groups(fmt::format("[{{match: '{}', lr: 0}}]", name)));
+    run.train();
+    CHECK(is_same(run, "model.a", 0, 2));
+    CHECK_FALSE(is_same(run, "model.bias", 0, 1));
+  }
+  CHECK(message_of([&] { TestRun(groups("[{match: ^a$, lr: 0}, {match: ^b$, lr: 1}]")); })
+            .find("optimizer/groups/1/match: \"^b$\" matches no parameter that an earlier group "
+                  "leaves; the parameters are: a (also b), bias") != std::string::npos);
 }
 
 TEST_CASE("rules that hold all parameters are refused before the run has a folder") {

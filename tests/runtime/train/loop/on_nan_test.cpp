@@ -1,8 +1,10 @@
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
+#include <torch/nn/modules/linear.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -14,6 +16,7 @@
 #include "runtime/train/optim/non_finite.h"
 #include "runtime/train/optim/update.h"
 #include "tests/message_of.h"
+#include "tests/runtime/train/loop/trainer.h"
 #include "tests/same_state.h"
 #include "tests/test_run.h"
 
@@ -187,6 +190,54 @@ TEST_CASE("weights that an update made infinite are not saved") {
   CHECK(checkpoint_steps(careless.root() + "/train/checkpoints") == std::vector<int64_t>{1});
 }
 
+/// Its buffers become NaN or infinite in the second step, and its loss stays finite.
+class TestBrokenBuffers : public Network {
+ public:
+  explicit TestBrokenBuffers(const Config& params)
+      : layer_(register_module("layer", torch::nn::Linear(9, 3))),
+        name_(params.get<std::string>("buffer")),
+        value_(params.get<double>("value")),
+        buffer_(register_buffer(name_, at::zeros({2}))) {
+    register_buffer("mask", at::full({2}, -std::numeric_limits<double>::infinity()));
+  }
+  at::Tensor forward(const at::Tensor& x) override {
+    if (is_training() && ++calls_ == 2) buffer_[1].fill_(value_);
+    return layer_->forward(x.flatten(1));
+  }
+
+ private:
+  torch::nn::Linear layer_;
+  std::string name_;
+  double value_;
+  at::Tensor buffer_;
+  int64_t calls_ = 0;
+};
+STEPOP_REGISTER_MODEL(TestBrokenBuffers, {"For tests.", {{"buffer", "", ""}, {"value", "", ""}}});
+
+TEST_CASE("a buffer that becomes NaN is not saved, nor are infinite running statistics") {
+  const auto said = [](const std::string& buffer, const std::string& more) {
+    std::string config = diverging("num_steps: 3\nckpt_freq: 1\n" + more);
+    config.replace(config.find("lr: 1e38"), 8, "lr: 1e-3");
+    const std::string model = "{class: MLP, inputs: 9, hidden: [5], classes: 3}";
+    config.replace(config.find(model), model.size(), "{class: TestBrokenBuffers, " + buffer + "}");
+    TestRun run(config);
+    const std::string message = message_of([&] { run.train(); });
+    return std::pair(message.substr(0, message.find(", though")), run.checkpoints());
+  };
+  using Steps = std::vector<int64_t>;
+  CHECK(said("buffer: running_var, value: .nan", "") ==
+        std::pair<std::string, Steps>("nan in the buffers model.running_var after step 2", {1}));
+  CHECK(said("buffer: running_mean, value: .inf", "ema: {decay: 0.5}") ==
+        std::pair<std::string, Steps>(
+            "inf in the buffers model.running_mean, ema_model.running_mean after step 2", {1}));
+  CHECK(said("buffer: codes, value: .nan", "").first ==
+        "nan in the buffers model.codes after step 2");
+  // A mask may be written late.
+  CHECK(said("buffer: codes, value: .inf", "") ==
+        std::pair<std::string, Steps>("no error", {1, 2, 3}));
+  CHECK(said("buffer: running_var, value: .nan", "on_nan: ignore").second == Steps{1, 2, 3});
+}
+
 TEST_CASE("a NaN after infinite weights is recorded without them") {
   TestRun run(overflowing("num_steps: 5\nckpt_freq: 3"));
   const std::string message = message_of([&] { run.train(); });
@@ -305,6 +356,22 @@ TEST_CASE("skip names the data that an update was left out for, also with accumu
     CAPTURE(log);
     CHECK(log.find("datasets/train: image of example 3 has infinity\noptimizer: ") !=
           std::string::npos);
+  }
+}
+
+TEST_CASE("an update that is left out leaves no NaN in running statistics") {
+  for (const char* more : {"", "accumulate: 2\n"}) {
+    CAPTURE(more);
+    std::string config = trainer_config(std::string("num_steps: 4\non_nan: skip\n") + more);
+    const std::string usual = "{class: Synthetic, size: 29, shape: [1, 3, 3], classes: 3}";
+    config.replace(config.find(usual), usual.size(), "{class: TestInfinite, bad: 3}");
+    config.replace(config.find("batch_size: 8"), 13, "batch_size: 2");
+    TestRun run(config);
+    run.train();
+    const State state = run.checkpoint(4);
+    CHECK(is_finite_model(state));
+    CHECK(state.at("optimizer.skipped").item<int64_t>() > 0);
+    CHECK_FALSE(state.at("model.norm.running_mean").eq(0).all().item<bool>());
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/train/step/batch_mistakes.h"
 #include "tests/message_of.h"
+#include "tests/runtime/train/loop/trainer.h"
 #include "tests/test_run.h"
 
 namespace stepop {
@@ -282,6 +283,18 @@ TEST_CASE("a batch size that is fixed in the code is found by the smaller last b
             .starts_with("validation/step_op: shape '[5, -1]' is invalid for input of size "));
   // It is never reached.
   CHECK(refused("fault: fixed size\neval_hook: null\nlog_ops: [train/log_op]") == "no error");
+}
+
+TEST_CASE("one example in the last batch is refused for batch normalization") {
+  std::string yaml = trainer_config("num_epochs: 1");
+  yaml.replace(yaml.find("size: 29"), 8, "size: 25");
+  CHECK(message_of([&] { TestRun(yaml).session.check(); }) ==
+        "train/step_op: Expected more than 1 value per channel when training, got input size [1, 6]"
+        "\nthe batch has 1 example, which gives batch normalization one number for each channel: a "
+        "variance takes two. Another batch_size gives more; drop_last: true leaves out a smaller "
+        "last batch of an epoch\nwith the last batch of an epoch, which has 1 of 8 examples; "
+        "drop_last: true leaves it out");
+  CHECK(message_of([&] { TestRun(yaml + "drop_last: true\n").session.check(); }) == "no error");
 }
 
 TEST_CASE("a dataset that is empty, or whose first batch cannot be loaded") {
