@@ -13,7 +13,9 @@
 
 #include "models/exported/exported_file.h"
 #include "models/exported/exported_graph.h"
+#include "models/exported/exported_limits.h"
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
 #include "runtime/core/config/config.h"
 #include "runtime/data/dataset.h"
 #include "runtime/train/networks/network.h"
@@ -88,6 +90,7 @@ class ExportedPrograms {
                               input_names().size(), fmt::join(input_names(), ", "), inputs.size()));
     }
     try {
+      loaded.limits.check(inputs);
       return finished(loaded, loaded.graph->run(tensors));
     } catch (const std::exception& error) {
       throw Error(fmt::format("{}: {}", path_, error_text(error)));
@@ -95,14 +98,35 @@ class ExportedPrograms {
   }
 
   std::string warning() const {
-    if (evaluation_) return "";
+    std::vector<std::string> texts;
     const auto& training = graph_.graph->training();
     const auto& evaluation = graph_.graph->evaluation();
-    if (training.empty() && evaluation.empty()) return "";
-    return fmt::format(
-        "{}: exported in {} mode, which it keeps ({}): python -m stepop_eval.export writes both",
-        path_, training.empty() ? "evaluation" : "training",
-        fmt::join(training.empty() ? evaluation : training, ", "));
+    if (!evaluation_ && (!training.empty() || !evaluation.empty())) {
+      texts.push_back(fmt::format(
+          "exported in {} mode, which it keeps ({}): python -m stepop_eval.export writes both",
+          training.empty() ? "evaluation" : "training",
+          fmt::join(training.empty() ? evaluation : training, ", ")));
+    }
+    std::vector<std::string> unread = graph_.limits.unread();
+    if (evaluation_) {
+      for (const auto& limit : evaluation_->limits.unread()) {
+        if (std::ranges::find(unread, limit) == unread.end()) unread.push_back(limit);
+      }
+    }
+    if (!unread.empty()) {
+      texts.push_back(fmt::format(
+          "it holds for {}, which is not understood here and not checked: where sizes differ from "
+          "those of the export, compare with PyTorch",
+          list_text(unread)));
+    }
+    if (const auto& written = graph_.graph->written_constants(); !written.empty()) {
+      texts.push_back(
+          fmt::format("forward changes {}, which no checkpoint holds, so that a resume has other "
+                      "numbers: python "
+                      "-m stepop_eval.export makes it part of the state",
+                      list_text(written)));
+    }
+    return texts.empty() ? "" : fmt::format("{}: {}", path_, fmt::join(texts, "\n  "));
   }
 
  private:
@@ -110,12 +134,16 @@ class ExportedPrograms {
     std::shared_ptr<const ExportedGraph> graph;
     std::vector<at::Tensor> tensors;  ///< One for each input; undefined for an input of a call.
     std::vector<at::Tensor> mutated;  ///< One for each output: the buffer that takes its value.
+    ExportedLimits limits;
   };
 
   /// The tensors of a program, registered in the module unless they are there.
   Loaded load(const ExportedProgram& program, torch::nn::Module& module) {
     const auto graph = std::make_shared<ExportedGraph>(program.model);
-    Loaded loaded{.graph = graph, .tensors = {}, .mutated = {}};
+    Loaded loaded{.graph = graph,
+                  .tensors = {},
+                  .mutated = {},
+                  .limits = ExportedLimits(program.model, graph->inputs())};
     for (const auto& port : loaded.graph->inputs()) {
       loaded.tensors.push_back(tensor_of(port, program, module));
     }
@@ -192,10 +220,15 @@ class ExportedPrograms {
     if (fits) return;
     std::vector<std::string> sizes;
     for (const int64_t size : port.sizes) sizes.push_back(size < 0 ? "*" : std::to_string(size));
-    throw Error(
-        fmt::format("{}: it was exported for an input {} [{}], and got [{}]; python -m "
-                    "stepop_eval.export exports a network with a free batch size",
-                    path_, port.name, fmt::join(sizes, ", "), fmt::join(input.sizes(), ", ")));
+    const bool is_of_batch = !port.sizes.empty() && port.sizes[0] >= 0 && input.dim() > 0 &&
+                             port.sizes[0] != input.size(0);
+    throw Error(fmt::format(
+        "{}: it was exported for an input {} [{}], and got [{}]; {}", path_, port.name,
+        fmt::join(sizes, ", "), fmt::join(input.sizes(), ", "),
+        is_of_batch
+            ? "python -m stepop_eval.export exports a network with a free batch size"
+            : "its code, or torch.export, needs these sizes: export it with an --example of what "
+              "the dataset gives, or resize that"));
   }
 
   std::vector<at::Tensor> finished(const Loaded& loaded, std::vector<at::Tensor> results) const {
@@ -244,6 +277,7 @@ class ExportedMulti : public MultiNetwork {
     return programs_.run(inputs, is_training());
   }
   std::vector<std::string> input_names() const override { return programs_.input_names(); }
+  std::string warning() const override { return programs_.warning(); }
 
  private:
   ExportedPrograms programs_;

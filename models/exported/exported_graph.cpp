@@ -103,6 +103,27 @@ void ExportedGraph::note_modes(const ExportedOperations& operations) {
   }
 }
 
+void ExportedGraph::note_written_constants() {
+  const auto is_written = [&](size_t slot) {
+    return std::ranges::any_of(operations_->operations, [&](const ExportedOperation& operation) {
+      for (size_t i = 0; operation.call && i < operation.operands.size(); ++i) {
+        const ExportedOperand& operand = operation.operands[i];
+        const auto* alias = operation.call->schema().arguments()[i].alias_info();
+        const bool writes = alias != nullptr && alias->isWrite();
+        if (writes && operand.kind == ExportedOperand::Kind::kSlot && operand.slot == slot) {
+          return true;
+        }
+      }
+      return false;
+    });
+  };
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].kind == ExportedPort::Kind::kConstant && is_written(operations_->inputs[i])) {
+      written_constants_.push_back(inputs_[i].name);
+    }
+  }
+}
+
 ExportedGraph::ExportedGraph(const Json& model) {
   const Json& module = model.at("graph_module");
   const Json& graph = module.at("graph");
@@ -112,6 +133,7 @@ ExportedGraph::ExportedGraph(const Json& model) {
   outputs_ = read_outputs(signature, values);
   operations_ = read_operations(graph, values);
   note_modes(*operations_);
+  note_written_constants();
 }
 
 void ExportedGraph::find_modules(

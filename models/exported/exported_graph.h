@@ -36,6 +36,9 @@ class ExportedGraph {
   const std::vector<std::string>& training() const { return training_; }
   const std::vector<std::string>& evaluation() const { return evaluation_; }
 
+  /// Constants into which the operations write. They are no state of the network.
+  const std::vector<std::string>& written_constants() const { return written_constants_; }
+
   /// `module_at` finds the modules whose calls `checkpoint_modules` may name, by their paths; null
   /// for one without tensors.
   void find_modules(const std::function<const torch::nn::Module*(const std::string&)>& module_at);
@@ -46,10 +49,11 @@ class ExportedGraph {
 
  private:
   void note_modes(const ExportedOperations& operations);
+  void note_written_constants();
 
   std::vector<ExportedPort> inputs_, outputs_;
   std::shared_ptr<ExportedOperations> operations_;
-  std::vector<std::string> training_, evaluation_;
+  std::vector<std::string> training_, evaluation_, written_constants_;
 };
 
 }  // namespace stepop

@@ -74,12 +74,14 @@ std::optional<c10::OperatorName> operator_name(std::string_view target) {
                            last == "default" ? "" : std::string(last));
 }
 
-/// A check of sizes at the time of the export, which needs no call.
+/// A check of the types of tensors, or of their values, which needs no call.
+/// `_assert_scalar`, of sizes and of numbers that were computed from them, is called.
 bool is_assertion(std::string_view target) {
   constexpr std::string_view kAten = "torch.ops.aten.";
   if (!target.starts_with(kAten)) return false;
   target.remove_prefix(kAten.size());
-  return target.starts_with("_assert") || target.starts_with("sym_constrain_range");
+  return (target.starts_with("_assert") && !target.starts_with("_assert_scalar")) ||
+         target.starts_with("sym_constrain_range");
 }
 
 /// Of an operation that runs graphs of its own.

@@ -214,6 +214,36 @@ TEST_CASE("an exported network trains as the same in C++ to the bit, dropout inc
   CHECK(differences(expected, first).find("model.norm.running_mean") != std::string::npos);
 }
 
+TEST_CASE("one value for batch normalization is refused in training, and not in evaluation") {
+  std::string yaml = training_of("{class: Exported, path: " + nets().path("drops.pt2") + "}");
+  yaml.replace(yaml.find("size: 29"), 8, "size: 25");
+  TestRun run(yaml);
+  CHECK(message_of([&] { run.session.check(); })
+            .find("drops.pt2: aten::batch_norm of norm (BatchNorm1d): Expected more than 1 value "
+                  "per channel when training, got input size [1, 6]\nthe batch has 1 example") !=
+        std::string::npos);
+  yaml.replace(yaml.find("size: 25"), 8, "size: 24");
+  yaml.replace(yaml.find("size: 10"), 8, "size: 1");
+  CHECK(message_of([&] { TestRun(yaml).session.check(); }) == "no error");
+}
+
+TEST_CASE("complex parameters are refused before the first step, with what to do instead") {
+  TestRun run(training_of("{class: Exported, path: " + nets().path("fourier.pt2") + "}"));
+  CHECK(message_of([&] { run.session.check(); }) ==
+        "complex numbers can be neither trained nor saved: model.w. Keep real ones, "
+        "torch::view_as_real (in Python torch.view_as_real), and compute with view_as_complex of "
+        "them; a constant need not be a persistent buffer");
+}
+
+TEST_CASE("a buffer that moves and that no checkpoint holds is told at the start") {
+  const std::string path = nets().path("passing");
+  CHECK(dynamic_cast<Network&>(*exported(path)).warning() ==
+        path +
+            ".pt2: forward changes center, which no checkpoint holds, so that a resume has other "
+            "numbers: python -m stepop_eval.export makes it part of the state");
+  CHECK(dynamic_cast<Network&>(*exported(nets().path("drops"))).warning() == "");
+}
+
 TEST_CASE("an exported network refuses inputs of other sizes than it was exported for") {
   const auto net = exported(nets().path("unet"));
   const std::string message = message_of([&] { run(*net, {at::ones({2, 4, 8, 8})}); });
