@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
 #include "runtime/core/base/error.h"
@@ -21,9 +20,7 @@ constexpr std::string_view kJpegMagic = "\xff\xd8\xff";
 
 float value_at(const Pixels& pixels, size_t i) {
   if (!pixels.is_16_bit) return from_byte(pixels.bytes[i]);
-  uint16_t value = 0;
-  std::memcpy(&value, pixels.bytes.data() + 2 * i, 2);
-  return (static_cast<float>(value) - 32767.5F) * (1.0F / 32767.5F);
+  return (static_cast<float>(pixels.number_at(i)) - 32767.5F) * (1.0F / 32767.5F);
 }
 
 /// Converts stored pixels [H, W, C] to [channels, H, W] in [-1, 1].
@@ -127,6 +124,36 @@ at::Tensor read_image(const std::string& path, int64_t channels) {
 
 at::Tensor decode_image(std::string_view bytes, const std::string& name, int64_t channels) {
   return tensor_of(decode_pixels(bytes, name, channels), channels);
+}
+
+at::Tensor read_mask(const std::string& path) {
+  return decode_mask(read_plain_or_gzip(path), path);
+}
+
+at::Tensor decode_mask(std::string_view bytes, const std::string& name) {
+  if (bytes.starts_with(kJpegMagic)) {
+    throw Error(name +
+                ": a mask is a PNG of class numbers; a JPEG does not keep the numbers that were "
+                "written");
+  }
+  if (!bytes.starts_with(kPngMagic)) decode_pixels(bytes, name, 0);  // throws
+  const Pixels pixels = decode_png_numbers(bytes, name);
+  at::Tensor mask = at::empty(
+      {static_cast<int64_t>(pixels.height), static_cast<int64_t>(pixels.width)}, at::kLong);
+  auto* classes = mask.mutable_data_ptr<int64_t>();
+  for (size_t i = 0; i < pixels.height * pixels.width; ++i) {
+    const size_t at = i * pixels.channels;
+    classes[i] = pixels.number_at(at);
+    for (size_t c = 1; c < pixels.channels; ++c) {
+      if (pixels.number_at(at + c) == classes[i]) continue;
+      throw Error(fmt::format(
+          "{}: a mask is a PNG of class numbers, grey or with a palette; found the colour [{}, {}, "
+          "{}] in column {}, row {}",
+          name, pixels.number_at(at), pixels.number_at(at + 1), pixels.number_at(at + 2),
+          i % pixels.width, i / pixels.width));
+    }
+  }
+  return mask;
 }
 
 at::Tensor read_stored_image(const std::string& path, int64_t channels) {

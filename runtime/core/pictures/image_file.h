@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,6 +55,15 @@ at::Tensor read_stored_image(const std::string& path, int64_t channels = 0);
 /// Converts an image of bytes, uint8 of any shape, to contiguous float in [-1, 1] like from_byte.
 at::Tensor from_stored_image(const at::Tensor& bytes);
 
+/// Reads a mask, a PNG of class numbers: int64 [H, W]. A grey pixel is the number that is stored,
+/// of 1 to 16 bits; a pixel with a palette is its place there, whatever the colour, as in Pascal
+/// VOC. An image in colours, or a JPEG, whose numbers are not those that were written, is an Error;
+/// the others are as in read_image.
+at::Tensor read_mask(const std::string& path);
+
+/// The same for the bytes of a file; errors begin with `name`.
+at::Tensor decode_mask(std::string_view bytes, const std::string& name);
+
 /// The same as read_image for the bytes of a file; errors begin with `name`.
 at::Tensor decode_image(std::string_view bytes, const std::string& name, int64_t channels = 0);
 
@@ -65,6 +75,13 @@ struct Pixels {
   bool is_16_bit = false;
   std::vector<unsigned char> bytes;
 
+  /// The number of the byte, or of the two bytes, at `i`.
+  uint16_t number_at(size_t i) const {
+    if (!is_16_bit) return bytes[i];
+    uint16_t number = 0;
+    std::memcpy(&number, bytes.data() + 2 * i, 2);
+    return number;
+  }
   size_t row_bytes() const { return width * channels * (is_16_bit ? 2 : 1); }
   std::vector<unsigned char*> rows() {
     std::vector<unsigned char*> starts(height);
@@ -79,6 +96,9 @@ struct Pixels {
 /// than kMostPixels, before memory is allocated for them.
 Pixels decode_png(std::string_view bytes, const std::string& name, bool has_alpha = false);
 Pixels decode_jpeg(std::string_view bytes, const std::string& name);
+/// The numbers of a PNG as they are stored: 1 channel for grey and for a palette, whose colours are
+/// not looked up; alpha is dropped.
+Pixels decode_png_numbers(std::string_view bytes, const std::string& name);
 
 /// Throws Error unless `encode_png` accepts `picture`; `what` names the result, `a PNG`.
 void check_picture(const at::Tensor& picture, const char* what);

@@ -75,7 +75,14 @@ void take_png_bytes(png_structp png, png_bytep source, size_t size) {
   if (is_full) png_error(png, "out of memory");
 }
 
-bool read_png_header(PngReader& reader, bool has_alpha, Pixels& pixels) {
+/// What is read of a pixel.
+enum class PngPixels {
+  kColours,
+  kColoursAndAlpha,
+  kNumbers,  ///< The stored number of a grey pixel, or its place in the palette.
+};
+
+bool read_png_header(PngReader& reader, PngPixels what, Pixels& pixels) {
   png_structp png = reader.png;
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   png_set_read_fn(png, &reader, give_png_bytes);
@@ -93,10 +100,14 @@ bool read_png_header(PngReader& reader, bool has_alpha, Pixels& pixels) {
   }
   const int depth = png_get_bit_depth(png, reader.info);
   const bool is_palette = png_get_color_type(png, reader.info) == PNG_COLOR_TYPE_PALETTE;
-  if (is_palette) png_set_palette_to_rgb(png);
-  if (!is_palette && depth < 8) png_set_expand_gray_1_2_4_to_8(png);
+  if (what == PngPixels::kNumbers) {
+    png_set_packing(png);
+  } else {
+    if (is_palette) png_set_palette_to_rgb(png);
+    if (!is_palette && depth < 8) png_set_expand_gray_1_2_4_to_8(png);
+  }
   if (depth == 16 && std::endian::native == std::endian::little) png_set_swap(png);
-  if (has_alpha) {
+  if (what == PngPixels::kColoursAndAlpha) {
     if (png_get_valid(png, reader.info, PNG_INFO_tRNS) != 0) png_set_tRNS_to_alpha(png);
     png_set_gray_to_rgb(png);
   } else {
@@ -132,14 +143,16 @@ bool write_png(PngWriter& writer, png_bytepp rows, png_uint_32 width, png_uint_3
 
 }  // namespace
 
-Pixels decode_png(std::string_view bytes, const std::string& name, bool has_alpha) {
+namespace {
+
+Pixels decode(std::string_view bytes, const std::string& name, PngPixels what) {
   PngReader reader(bytes);
   reader.png =
       png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, png_failed<PngReader>, png_warned);
   if (reader.png != nullptr) reader.info = png_create_info_struct(reader.png);
   if (reader.info == nullptr) png_does_not_decode(name, "libpng cannot be started");
   Pixels pixels;
-  if (!read_png_header(reader, has_alpha, pixels)) {
+  if (!read_png_header(reader, what, pixels)) {
     if (reader.has_too_many) {
       throw Error(fmt::format("{}: {}", name, too_many_pixels(pixels.width, pixels.height)));
     }
@@ -149,6 +162,16 @@ Pixels decode_png(std::string_view bytes, const std::string& name, bool has_alph
   std::vector<unsigned char*> rows = pixels.rows();
   if (!read_png_pixels(reader, rows.data())) png_does_not_decode(name, reader.message);
   return pixels;
+}
+
+}  // namespace
+
+Pixels decode_png(std::string_view bytes, const std::string& name, bool has_alpha) {
+  return decode(bytes, name, has_alpha ? PngPixels::kColoursAndAlpha : PngPixels::kColours);
+}
+
+Pixels decode_png_numbers(std::string_view bytes, const std::string& name) {
+  return decode(bytes, name, PngPixels::kNumbers);
 }
 
 std::string encode_png(const at::Tensor& picture) {

@@ -1,6 +1,8 @@
 #include "runtime/core/pictures/resize.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_upsample_bilinear2d_aa.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
@@ -41,6 +43,19 @@ at::Tensor area_shares(int64_t from, int64_t to, bool is_smaller) {
 at::Tensor resize_image(const at::Tensor& image, at::IntArrayRef size) {
   if (image.sizes().slice(1) == size) return image;
   return at::_upsample_bilinear2d_aa(image.unsqueeze(0), size, /*align_corners=*/false).squeeze(0);
+}
+
+at::Tensor resize_mask(const at::Tensor& mask, at::IntArrayRef size) {
+  at::Tensor result = mask;
+  for (const int64_t dimension : {-2, -1}) {
+    const int64_t from = mask.size(dimension);
+    const int64_t to = size[static_cast<size_t>(dimension + 2)];
+    if (from == to) continue;
+    const double step = static_cast<double>(from) / static_cast<double>(to);
+    const at::Tensor places = ((at::arange(to, at::kDouble) + 0.5) * step).to(at::kLong);
+    result = result.index_select(dimension, places.clamp_max(from - 1));
+  }
+  return result;
 }
 
 at::Tensor resize_by_area(const at::Tensor& image, at::IntArrayRef size) {

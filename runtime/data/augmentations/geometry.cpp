@@ -107,13 +107,6 @@ at::Tensor selected(const at::Tensor& picture, int64_t dimension, const at::Tens
   return picture.index_select(dimension, index.clamp(0, picture.size(dimension) - 1));
 }
 
-/// The rows or columns nearest to `count` places spread over a side.
-at::Tensor nearest(const at::Tensor& picture, int64_t dimension, int64_t count) {
-  const double step = static_cast<double>(picture.size(dimension)) / static_cast<double>(count);
-  return selected(picture, dimension,
-                  ((at::arange(count, at::kDouble) + 0.5) * step).to(at::kLong));
-}
-
 /// The grid of grid_sampler, from -1 to 1 between an image's edges, for places [H, W, 2] in pixels.
 at::Tensor grid_of(const at::Tensor& places, int64_t height, int64_t width) {
   at::Tensor grid = places + 0.5;
@@ -223,8 +216,7 @@ void resize(Scene& scene, int64_t height, int64_t width) {
   const double down = static_cast<double>(height) / static_cast<double>(scene.height());
   const double across = static_cast<double>(width) / static_cast<double>(scene.width());
   change_pictures(scene, [&](const at::Tensor& picture, bool is_mask) {
-    return is_mask ? nearest(nearest(picture, 1, height), 2, width)
-                   : resize_image(picture, {height, width});
+    return is_mask ? resize_mask(picture, {height, width}) : resize_image(picture, {height, width});
   });
   move_places(scene, height, width, [&](PixelPosition place) {
     return PixelPosition{(place.x + 0.5) * across - 0.5, (place.y + 0.5) * down - 0.5};

@@ -212,8 +212,9 @@ CsvRows read_rows(const Config& params) {
 /// ClassNumbers, which in the training is the text's place among all texts of the column, sorted,
 /// or in the list `classes` (with `unknown: id` any other text gets the number behind these);
 /// `image`, the path of a PNG or JPEG relative to the CSV file, read as float [C, H, W] in [-1, 1];
-/// `skip`. A column that is not listed is int, float or text, whichever fits all cells that are not
-/// missing. A column without a name, such as the index that pandas writes, is left out.
+/// `mask`, that of a PNG of class numbers, int64 [H, W], as in read_mask; `skip`. A column that is
+/// not listed is int, float or text, whichever fits all cells that are not missing. A column
+/// without a name, such as the index that pandas writes, is left out.
 ///
 /// In a column of numbers, a cell is missing when it is empty, NA, NaN, null or None; in a column
 /// of classes or images, when it is empty. `missing` says how missing cells are handled: `error`,
@@ -235,7 +236,7 @@ class Csv : public Dataset {
  public:
   explicit Csv(const Config& params) : Csv(read_rows(params), params) {
     for (const auto& column : columns_) {
-      has_images_ = has_images_ || column.type == CsvType::kImage;
+      has_images_ = has_images_ || is_picture(column);
     }
   }
 
@@ -248,7 +249,7 @@ class Csv : public Dataset {
     for (const auto& column : columns_) {
       if (column.type == CsvType::kText) {
         example.texts.set(column.key, column.texts[row]);
-      } else if (column.type == CsvType::kImage) {
+      } else if (is_picture(column)) {
         example.tensors.set(column.key, read_image_of(column, row));
       } else {
         example.tensors.set(column.key, column.numbers.select(0, index).clone());
@@ -310,9 +311,14 @@ class Csv : public Dataset {
         columns_(std::move(rows.columns)),
         notice_(std::move(rows.notice)) {}
 
+  static bool is_picture(const CsvColumn& column) {
+    return column.type == CsvType::kImage || column.type == CsvType::kMask;
+  }
+
   at::Tensor read_image_of(const CsvColumn& column, size_t row) const {
     try {
-      return reader_.read(column.texts[row]);
+      const std::string& path = column.texts[row];
+      return column.type == CsvType::kMask ? reader_.read_mask(path) : reader_.read(path);
     } catch (const Error& error) {
       throw Error(fmt::format("{}:{}: column \"{}\": {}", table_.path, table_.lines[row],
                               column.name, error.what()));
@@ -331,7 +337,7 @@ STEPOP_REGISTER_DATASET(
     {"A table in a CSV file whose columns are values or paths of images.",
      {{"path", "", "file whose first line names the columns", true},
       {"columns", "null",
-       "map from a column to its type (int, float, text, class, image, skip), or to "
+       "map from a column to its type (int, float, text, class, image, mask, skip), or to "
        "{type: ..., key: ..., classes: [...], unknown: id}; null: int, float or text, as the cells "
        "are"},
       {"missing", "error",
@@ -351,7 +357,7 @@ STEPOP_REGISTER_DATASET(
       {"fills", "null", "fitted: the means and medians of the training rows"},
       {"classes", "null", "fitted, in configs of 0.1.0: the texts of the training rows"},
       {"separator", "\",\"", "one character"},
-      {"size", "null", "[H, W] to resize images to; null: as stored"},
+      {"size", "null", "[H, W] to resize images and masks to; null: as stored"},
       {"channels", "null", "of images, 1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});
 
 }  // namespace

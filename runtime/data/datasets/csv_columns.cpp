@@ -24,14 +24,16 @@ namespace {
 const std::map<std::string, CsvType, std::less<>>& type_names() {
   static const std::map<std::string, CsvType, std::less<>> names = {
       {"int", CsvType::kInt},     {"float", CsvType::kFloat}, {"text", CsvType::kText},
-      {"class", CsvType::kClass}, {"image", CsvType::kImage}, {"skip", CsvType::kSkip}};
+      {"class", CsvType::kClass}, {"image", CsvType::kImage}, {"mask", CsvType::kMask},
+      {"skip", CsvType::kSkip}};
   return names;
 }
 
 CsvType type_of(const Value& value, const Config& params, const std::string& path) {
   const auto found = value.is_text() ? type_names().find(value.as_text()) : type_names().end();
   if (found != type_names().end()) return found->second;
-  throw params.error(path, fmt::format("expected a type: int, float, text, class, image or skip; "
+  throw params.error(path, fmt::format("expected a type: int, float, text, class, image, mask or "
+                                       "skip; "
                                        "found {}",
                                        value.describe()));
 }
@@ -196,6 +198,7 @@ CsvColumn read_column(const CsvTable& table, size_t column, const CsvColumnOptio
       result.texts = cells;
       break;
     case CsvType::kImage:
+    case CsvType::kMask:
       result.texts = image_paths(table, column);
       break;
     case CsvType::kSkip:

@@ -14,7 +14,7 @@
 namespace stepop {
 
 /// The types of columns; `type_names` in csv_columns.cpp has their names in a config.
-enum class CsvType { kInt, kFloat, kText, kClass, kImage, kSkip };
+enum class CsvType { kInt, kFloat, kText, kClass, kImage, kMask, kSkip };
 
 /// One column of a table, converted as its config says.
 struct CsvColumn {
@@ -22,7 +22,7 @@ struct CsvColumn {
   std::string key;   ///< The key in an example.
   CsvType type;
   at::Tensor numbers;              ///< [rows]: int64 for ints and classes, float for floats.
-  std::vector<std::string> texts;  ///< Texts, or the absolute paths of images.
+  std::vector<std::string> texts;  ///< Texts, or the absolute paths of images and masks.
   std::optional<ClassNumbers> classes = {};  ///< Of a class column.
 };
 

@@ -297,6 +297,22 @@ void draw_label_map(const Facade& facade, int64_t size, float* values) {
   for (const FacadeElement& element : facade.elements) paint(element);
 }
 
+void draw_classes(const Facade& facade, int64_t size, int64_t* classes) {
+  std::fill_n(classes, size * size, static_cast<int64_t>(FacadeClass::kBackground));
+  const auto side = static_cast<float>(size);
+  // The first pixel whose centre is not before an edge.
+  const auto first = [&](float edge) {
+    return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(edge * side - 0.5F)), 0, size);
+  };
+  for (const FacadeElement& element : facade.elements) {
+    const int64_t left = first(element.left);
+    const int64_t width = std::max<int64_t>(first(element.right) - left, 0);
+    for (int64_t y = first(element.top); y < first(element.bottom); ++y) {
+      std::fill_n(classes + y * size + left, width, static_cast<int64_t>(element.kind));
+    }
+  }
+}
+
 void draw_rendering(const Facade& facade, int64_t size, float* values) {
   std::fill_n(values, 3 * size * size, -1.0F);
   FacadePicture picture(size, values);

@@ -50,6 +50,10 @@ Facade random_facade(Random& random);
 /// [-1, 1], [3, size, size]. Edges between pixels are anti-aliased.
 void draw_label_map(const Facade& facade, int64_t size, float* values);
 
+/// Draws the map of classes as numbers: that of the last element over each pixel's centre, size *
+/// size numbers, [size, size].
+void draw_classes(const Facade& facade, int64_t size, int64_t* classes);
+
 /// Draws the building in light from the upper left, in the same form. The rendering follows from
 /// the label map alone: from the materials, and from each point's position within its element.
 void draw_rendering(const Facade& facade, int64_t size, float* values);

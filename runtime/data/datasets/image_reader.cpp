@@ -50,6 +50,11 @@ at::Tensor ImageReader::decode(std::string_view bytes, const std::string& name) 
   return size_.empty() ? image : resize_image(image, size_);
 }
 
+at::Tensor ImageReader::read_mask(const std::string& path) const {
+  const at::Tensor mask = stepop::read_mask(path);
+  return size_.empty() ? mask : resize_mask(mask, size_);
+}
+
 at::Tensor ImageReader::read_stored(const std::string& path) const {
   return size_.empty() ? read_stored_image(path, channels_) : read(path);
 }

@@ -30,6 +30,10 @@ class ImageReader {
   /// The same for the bytes of a file; errors begin with `name`.
   at::Tensor decode(std::string_view bytes, const std::string& name) const;
 
+  /// The mask in a PNG of class numbers, as stepop::read_mask: int64 [H, W], resized to the nearest
+  /// pixels.
+  at::Tensor read_mask(const std::string& path) const;
+
   /// The image as stepop::read_stored_image returns it, for a caller that resizes it.
   at::Tensor read_stored(const std::string& path) const;
 

@@ -132,7 +132,9 @@ bool has_item(const std::vector<std::string>& items, std::string_view item) {
 ///
 /// Parameters: `path`, plain or gzip; `keys`, a list of keys, or a map from an example's key to a
 /// line's; `floats`, keys whose numbers are all float32, and NaN for null; `images`, keys whose
-/// texts are paths of PNG or JPEG files relative to the file; `size`, `channels` as in ImageReader.
+/// texts are paths of PNG or JPEG files relative to the file; `masks`, keys whose texts are paths
+/// of PNG files of class numbers, int64 [H, W] as in read_mask; `size`, `channels` as in
+/// ImageReader.
 ///
 /// A whole number is an int64 [], another one a float32 [], a boolean a bool []. Nested lists of
 /// these are a tensor of their shape; one without elements is int64 [0]. A text is a text. An
@@ -148,6 +150,7 @@ class JsonLines : public Dataset {
         keys_(read_json_keys(params)),
         floats_(params.get("floats", std::vector<std::string>())),
         images_(params.get("images", std::vector<std::string>())),
+        masks_(params.get("masks", std::vector<std::string>())),
         file_(get_file(params, "path")) {
     if (is_packed()) unpacked_ = read_plain_or_gzip(file_.path());
     lines_ = TextUnits::lines(text(), /*skips_empty=*/true);
@@ -160,7 +163,7 @@ class JsonLines : public Dataset {
       if (tensor.dim() == 0) scalars_.push_back(key);
     }
     for (const auto& [key, words] : first.texts) keys.push_back(key);
-    for (const char* option : {"floats", "images"}) {
+    for (const char* option : {"floats", "images", "masks"}) {
       for (const auto& name : params.get(option, std::vector<std::string>())) {
         if (has_item(keys, name)) continue;
         throw params.error(option, fmt::format("the first line has no key \"{}\"; there are: {}",
@@ -185,8 +188,8 @@ class JsonLines : public Dataset {
   std::vector<std::string> label_keys() const override { return scalars_; }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
-    return images_.empty() ? stepop::collate(examples, std::move(indices))
-                           : ImageReader::collate(examples, std::move(indices));
+    return images_.empty() && masks_.empty() ? stepop::collate(examples, std::move(indices))
+                                             : ImageReader::collate(examples, std::move(indices));
   }
 
  private:
@@ -253,9 +256,10 @@ class JsonLines : public Dataset {
       throw Error(key + ": two values have this key");
     }
     if (only_scalars && (value.is_array() || value.is_string())) return;
-    if (has_item(images_, key)) {
+    if (const bool is_mask = has_item(masks_, key); is_mask || has_item(images_, key)) {
       const auto folder = std::filesystem::path(file_.path()).parent_path();
-      example.tensors.set(key, reader_.read((folder / JsonPart(key, value).text()).string()));
+      const std::string path = (folder / JsonPart(key, value).text()).string();
+      example.tensors.set(key, is_mask ? reader_.read_mask(path) : reader_.read(path));
     } else if (value.is_string()) {
       example.texts.set(key, value.get<std::string>());
     } else {
@@ -284,6 +288,7 @@ class JsonLines : public Dataset {
   OrderedMap<std::string> keys_;  ///< Empty: all keys of a line.
   std::vector<std::string> floats_;
   std::vector<std::string> images_;
+  std::vector<std::string> masks_;
   MappedFile file_;
   std::string unpacked_;  ///< The text of a packed file.
   TextUnits lines_;
@@ -301,7 +306,8 @@ STEPOP_REGISTER_DATASET(
        "keys to read, a/b inside of objects; a map {class: label} gives other names; null: all"},
       {"floats", "[]", "keys whose numbers are all float32, and NaN for null"},
       {"images", "[]", "keys whose texts are paths of PNG or JPEG files, relative to the file"},
-      {"size", "null", "[H, W] to resize images to; null: as stored"},
+      {"masks", "[]", "keys whose texts are paths of PNG files of class numbers, int64 [H, W]"},
+      {"size", "null", "[H, W] to resize images and masks to; null: as stored"},
       {"channels", "null", "of images, 1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});
 
 }  // namespace

@@ -13,8 +13,8 @@
 
 namespace stepop {
 
-/// The source of PairedImages' pairs. An example holds two images, float [C, H, W] in [-1, 1], and
-/// the text `path` if they come from files.
+/// The source of PairedImages' pairs. An example holds two images, float [C, H, W] in [-1, 1], or
+/// an image and its mask, int64 [H, W], and the text `path` if they come from files.
 class PairSource {
  public:
   virtual ~PairSource() = default;
@@ -23,6 +23,8 @@ class PairSource {
   /// For messages: the example's file and a colon; empty when the example does not come from a
   /// file.
   virtual std::string place_of(int64_t index) const = 0;
+  /// As Dataset::notice.
+  virtual std::string notice() const { return {}; }
 };
 
 /// Pairs of `hq` and `lq`, which is `scale` times smaller. Both come from the folders of these
@@ -32,7 +34,8 @@ std::unique_ptr<PairSource> make_scaled_pairs(const Config& params, int64_t scal
                                               std::unique_ptr<Dataset> dataset);
 
 /// Pairs of `input` and `target` with the same size: halves of the files in `folder`, files of the
-/// same name in the folders `input` and `target`, or the pairs of `dataset`.
+/// same name in the folders `input` and `target`, or the pairs of `dataset`. With a folder `mask`,
+/// `input` and `mask` with the same size.
 std::unique_ptr<PairSource> make_translation_pairs(const Config& params,
                                                    std::unique_ptr<Dataset> dataset);
 

@@ -28,7 +28,9 @@ namespace {
 /// name in the folders `input` and `target`; or the images of a `dataset` that has both.
 /// `direction` = AtoB, or BtoA, which swaps them. `load_size` is the side of the square to which
 /// each image is resized, by bicubic interpolation with antialiasing like Pillow's; by default,
-/// images keep their stored size.
+/// images keep their stored size. With a folder `mask` in place of `target` there are `input` and
+/// `mask`, int64 [H, W] from PNG files of class numbers, as in read_mask, whose names are those of
+/// the images up to the ending; images without a mask are left out.
 ///
 /// `hq` is a folder, or the images `key` = image of a `dataset`. `lq` is a folder with the small
 /// images under the same names; by default they are made by bicubic reduction with antialiasing,
@@ -68,6 +70,8 @@ class PairedImages : public Dataset {
     return pair;
   }
 
+  std::string notice() const override { return source_->notice(); }
+
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     if (is_scaled_) return ImageReader::collate(examples, std::move(indices));
     try {
@@ -97,16 +101,16 @@ class PairedImages : public Dataset {
 
   void crop(at::Tensor& large, at::Tensor& small, int64_t index, Random& random) const {
     const int64_t side = crop_ / scale_;
-    const int64_t down = small.size(1) - side;
-    const int64_t right = small.size(2) - side;
+    const int64_t down = small.size(-2) - side;
+    const int64_t right = small.size(-1) - side;
     if (down < 0 || right < 0) {
       throw Error(fmt::format("{}too small for a part of {} x {} pixels: {}",
                               source_->place_of(index), crop_, crop_, describe_tensor(large)));
     }
     const int64_t y = is_random_ ? random.below(down + 1) : down / 2;
     const int64_t x = is_random_ ? random.below(right + 1) : right / 2;
-    small = small.narrow(1, y, side).narrow(2, x, side);
-    large = large.narrow(1, y * scale_, crop_).narrow(2, x * scale_, crop_);
+    small = small.narrow(-2, y, side).narrow(-1, x, side);
+    large = large.narrow(-2, y * scale_, crop_).narrow(-1, x * scale_, crop_);
   }
 
   template <class Change>
@@ -143,10 +147,12 @@ void check_sources(const Config& params) {
   std::vector<std::string> found;
   if (params.has("hq") || params.has("lq")) found.emplace_back("hq");
   if (params.has("folder")) found.emplace_back("folder");
-  if (params.has("input") || params.has("target")) found.emplace_back("input and target");
+  if (params.has("input") || params.has("target") || params.has("mask")) {
+    found.emplace_back(params.has("mask") ? "input and mask" : "input and target");
+  }
   if (params.has("dataset")) found.emplace_back("dataset");
   if (found.size() == 1) return;
-  constexpr const char* kSources = "folder, input and target, hq, or dataset";
+  constexpr const char* kSources = "folder, input and target, input and mask, hq, or dataset";
   if (found.empty()) {
     throw params.error("", fmt::format("expected where the images are: {}", kSources));
   }
@@ -160,6 +166,18 @@ void check_is_map(const Config& params, const char* key) {
                                       params.peek(key)->describe()));
 }
 
+/// Throws for what changes images alone.
+void check_masks(const Config& params) {
+  for (const char* key : {"target", "direction"}) {
+    if (params.has(key)) throw params.error(key, "not with mask, which is the target");
+  }
+  if (!params.has("augmentations")) return;
+  throw params.error("augmentations",
+                     "not with mask; an Augment around the pairs moves masks with their images: "
+                     "{class: Augment, images: [input], masks: [mask], augmentations: [...], "
+                     "dataset: {class: PairedImages, ...}}");
+}
+
 PairedImages::PairedImages(const Config& params)
     : crop_(params.get_at_least("crop", 0, 0)), is_random_(params.get("random", true)) {
   check_sources(params);
@@ -171,7 +189,8 @@ PairedImages::PairedImages(const Config& params)
     read_scaled(params, std::move(dataset));
   } else {
     large_key_ = "input";
-    small_key_ = "target";
+    small_key_ = params.has("mask") ? "mask" : "target";
+    if (params.has("mask")) check_masks(params);
     source_ = make_translation_pairs(params, std::move(dataset));
   }
   if (!params.has("augmentations")) return;
@@ -200,6 +219,7 @@ std::vector<Parameter> parameters_of_pairs() {
       {"folder", "null", "of files with input and target side by side", true},
       {"input", "null", "folder of the inputs, with those of", true},
       {"target", "null", "the targets under the same names", true},
+      {"mask", "null", "folder of PNG files of class numbers, which are the targets", true},
       {"dataset", "null", "another dataset, with both, or with large images"},
       {"direction", "AtoB", "or BtoA: input and target change places"},
       {"load_size", "null", "of input and target: resized to this side; null: as stored"},
@@ -220,7 +240,7 @@ std::vector<Parameter> parameters_of_pairs() {
 }
 
 STEPOP_REGISTER_DATASET(PairedImages,
-                        {"Pairs of images: input and target, or large and small ones.",
+                        {"Pairs of images: input and target or mask, or large and small ones.",
                          parameters_of_pairs()});
 
 }  // namespace

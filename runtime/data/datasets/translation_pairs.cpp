@@ -1,11 +1,18 @@
 #include <ATen/ops/_upsample_bicubic2d_aa.h>
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/core/pictures/resize.h"
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/data/datasets/pair_source.h"
 
@@ -47,7 +54,6 @@ class TranslationPairs : public PairSource {
     return {.tensors = {{"input", a}, {"target", b}}, .texts = {}};
   }
 
- private:
   /// The resized image in [-1, 1]. Bytes are resized as bytes, as in Pillow.
   at::Tensor resized(at::Tensor image) const {
     const bool is_stored = image.scalar_type() == at::kByte;
@@ -60,6 +66,11 @@ class TranslationPairs : public PairSource {
     return is_stored ? from_stored_image(image) : image;
   }
 
+  at::Tensor resized_mask(const at::Tensor& mask) const {
+    return load_size_ > 0 ? resize_mask(mask, {load_size_, load_size_}) : mask;
+  }
+
+ private:
   int64_t load_size_;  ///< 0 keeps the stored size.
   bool is_swapped_ = false;
 };
@@ -123,6 +134,60 @@ class TwoFolders : public TranslationPairs {
   ImageReader reader_;
 };
 
+/// Images and their masks, files of the same name up to the ending. The masks are the examples.
+class MaskedImages : public TranslationPairs {
+ public:
+  explicit MaskedImages(const Config& params)
+      : TranslationPairs(params), masks_(get_images(params, "mask")), reader_(params) {
+    const ImageList images = get_images(params, "input");
+    std::map<std::string, std::string> by_name;
+    for (const auto& file : images.files) by_name.emplace(name_of(file), file);
+    for (const auto& file : masks_.files) {
+      const auto found = by_name.find(name_of(file));
+      if (found == by_name.end()) {
+        throw params.error("input", fmt::format("{} has no image {}.jpg or .png for the mask {}/{}",
+                                                images.folder, name_of(file), masks_.folder, file));
+      }
+      images_.push_back(images.folder + "/" + found->second);
+    }
+    const std::set<std::string> used(images_.begin(), images_.end());
+    if (const size_t left = images.files.size() - used.size(); left > 0) {
+      notice_ = fmt::format("{}: left out {} without a mask in {}", images.folder,
+                            counted(static_cast<int64_t>(left), "image"), masks_.folder);
+    }
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(images_.size()); }
+
+  Example get(int64_t index, Random& /*random*/) const override {
+    const std::string& path = images_[static_cast<size_t>(index)];
+    const at::Tensor image = resized(read(reader_, path));
+    const at::Tensor mask = resized_mask(reader_.read_mask(masks_.path_of(index)));
+    if (image.sizes().slice(1) != mask.sizes()) {
+      throw Error(fmt::format(
+          "{} and {}: expected an image and a mask of one size, found {} and {}; \"load_size: "
+          "256\" makes them so",
+          path, masks_.path_of(index), describe_tensor(image), describe_tensor(mask)));
+    }
+    return {.tensors = {{"input", image}, {"mask", mask}},
+            .texts = {{"path", masks_.files[static_cast<size_t>(index)]}}};
+  }
+
+  std::string place_of(int64_t index) const override { return masks_.place_of(index); }
+  std::string notice() const override { return notice_; }
+
+ private:
+  /// The file's path without its ending.
+  static std::string name_of(const std::string& file) {
+    return std::filesystem::path(file).replace_extension().string();
+  }
+
+  ImageList masks_;
+  std::vector<std::string> images_;  ///< The path of each mask's image.
+  ImageReader reader_;
+  std::string notice_;
+};
+
 class PairsOfDataset : public TranslationPairs {
  public:
   PairsOfDataset(const Config& params, std::unique_ptr<Dataset> dataset)
@@ -160,6 +225,7 @@ std::unique_ptr<PairSource> make_translation_pairs(const Config& params,
                                                    std::unique_ptr<Dataset> dataset) {
   if (dataset != nullptr) return std::make_unique<PairsOfDataset>(params, std::move(dataset));
   if (params.has("folder")) return std::make_unique<SideBySide>(params);
+  if (params.has("mask")) return std::make_unique<MaskedImages>(params);
   return std::make_unique<TwoFolders>(params);
 }
 

@@ -294,5 +294,48 @@ TEST_CASE("what no PNG can be made of is named") {
         "tensor");
 }
 
+TEST_CASE("a mask is the numbers that a PNG stores, as Pillow reads palettes") {
+  const auto mask_of = [](const std::string& name) {
+    return read_mask(STEPOP_SOURCE_DIR "/tests/data/images/" + name);
+  };
+  // The sums of numpy.array(Image.open(...)); Pillow spreads grey of 2 and 4 bits over 0 to 255.
+  for (const auto& [name, sum] :
+       std::vector<std::pair<std::string, int64_t>>{{"palette-1.png", 18},
+                                                    {"palette-2.png", 63},
+                                                    {"palette-4.png", 231},
+                                                    {"palette-8.png", 4935},
+                                                    {"palette-alpha-4.png", 231},
+                                                    {"grey-1.png", 20},
+                                                    {"grey-2.png", 5015 / 85},
+                                                    {"grey-4.png", 4301 / 17},
+                                                    {"grey-8.png", 4435},
+                                                    {"grey-16.png", 1120837}}) {
+    CAPTURE(name);
+    const at::Tensor mask = mask_of(name);
+    CHECK((mask.scalar_type() == at::kLong));
+    CHECK(mask.sizes() == at::IntArrayRef{5, 7});
+    CHECK(mask.sum().item<int64_t>() == sum);
+  }
+  CHECK(mask_of("palette-4.png")
+            .flatten()
+            .slice(0, 0, 8)
+            .equal(at::tensor({1, 7, 8, 1, 2, 1, 14, 1})));
+  CHECK(mask_of("palette-8.png").flatten().slice(0, 0, 4).equal(at::tensor({241, 83, 140, 230})));
+  CHECK(mask_of("grey-alpha-8.png").flatten().slice(0, 0, 3).equal(at::tensor({101, 44, 253})));
+}
+
+TEST_CASE("a picture that is no mask is refused with its first colour") {
+  const std::string folder = STEPOP_SOURCE_DIR "/tests/data/images/";
+  const std::string colours = message_of([&] { read_mask(folder + "rgb-8.png"); });
+  CHECK(colours.find("rgb-8.png: a mask is a PNG of class numbers, grey or with a palette; found "
+                     "the colour [") != std::string::npos);
+  CHECK(colours.find("] in column 0, row 0") != std::string::npos);
+  CHECK(message_of([&] {
+          read_mask(folder + "grey.jpg");
+        }).find("a JPEG does not keep the numbers") != std::string::npos);
+  CHECK(message_of([&] { decode_mask("BM..", "a.bmp"); }) ==
+        "a.bmp: expected a PNG or JPEG, the file begins with 42 4d 2e 2e");
+}
+
 }  // namespace image_file_test
 }  // namespace stepop

@@ -117,7 +117,8 @@ TEST_CASE("a mistake in the columns' config is reported at its place") {
   CHECK(table.message(", columns: {labl: int}") == "test.yaml:1: data/columns/labl: " + table.path +
                                                        " has no such column; it has: label, image");
   CHECK(table.message(", columns: {label: integer}") ==
-        "test.yaml:1: data/columns/label: expected a type: int, float, text, class, image or skip; "
+        "test.yaml:1: data/columns/label: expected a type: int, float, text, class, image, mask or "
+        "skip; "
         "found \"integer\"");
   CHECK(table.message(", columns: {label: {typ: int}}") ==
         "test.yaml:1: data/columns/label/typ: unknown option \"typ\"; a column has type, key, "

@@ -50,6 +50,27 @@ TEST_CASE("a facade is a map in the colours of twelve classes, and its rendering
   CHECK(message_of([&] { example_of(*dataset, 3); }) == "there is no example 3: the dataset has 3");
 }
 
+TEST_CASE(
+    "the mask of a facade has the class of each pixel whose colour in the map is that of a class") {
+  const auto dataset = dataset_of("{class: Facades, size: 96, examples: 3, mask: true}");
+  for (int64_t i = 0; i < 3; ++i) {
+    const Example example = example_of(*dataset, i);
+    const at::Tensor& mask = example.tensors.at("mask");
+    CHECK((mask.scalar_type() == at::kLong));
+    REQUIRE(mask.sizes() == at::IntArrayRef{96, 96});
+    const at::Tensor map = ((example.tensors.at("input") + 1) * 127.5).round().to(at::kLong);
+    int64_t compared = 0;
+    for (int64_t kind = 0; kind < static_cast<int64_t>(kFacadeClasses); ++kind) {
+      const auto [red, green, blue] = label_colour(static_cast<FacadeClass>(kind));
+      const at::Tensor is_colour =
+          map[0].eq(red).logical_and(map[1].eq(green)).logical_and(map[2].eq(blue));
+      CHECK(mask.masked_select(is_colour).eq(kind).all().item<bool>());
+      compared += is_colour.sum().item<int64_t>();
+    }
+    CHECK(compared > 96 * 96 / 2);
+  }
+}
+
 TEST_CASE("seed and offset choose the buildings") {
   const auto image = [](const std::string& more, int64_t index) {
     return example_of(*dataset_of("{class: Facades" + more + "}"), index).tensors.at("target");

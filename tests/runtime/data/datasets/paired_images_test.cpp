@@ -116,7 +116,8 @@ TEST_CASE("the large images are those of another dataset") {
         "PairedImages: expected a float32 image [C, H, W] under \"image\", found none; the dataset "
         "has: stickman, appearance, target, person");
   CHECK(message_of([&] { dataset_of("{class: PairedImages, hq: x, " + figures + "}"); })
-            .find("data: expected one of folder, input and target, hq, or dataset, found hq and "
+            .find("data: expected one of folder, input and target, input and mask, hq, or dataset, "
+                  "found hq and "
                   "dataset") != std::string::npos);
   CHECK(unknown_keys_of("{class: PairedImages, channels: 3, key: target, " + figures + "}")
             .find("\"data/channels\"") != std::string::npos);
