@@ -25,9 +25,10 @@ Logs accuracy(const CallbackArguments& arguments) {
   return logs;
 }
 
-STEPOP_REGISTER_CALLBACK(accuracy, accuracy,
-                         {"The share of examples whose largest logit is that of their class.",
-                          class_parameters()});
+STEPOP_REGISTER_CALLBACK(
+    accuracy, accuracy,
+    {"The share of examples, or of pixels, whose largest logit is that of their class.",
+     class_parameters()});
 STEPOP_CALLBACK_KEYS(accuracy, {"logits", KeyParameter::From::kFile}, {"target"});
 
 /// The parameter `k`: a number or a list of them, none above the number of classes.
@@ -76,8 +77,9 @@ Logs top_k(const CallbackArguments& arguments) {
 STEPOP_REGISTER_CALLBACK(
     top_k, top_k,
     {"The share of examples whose class is among those with the k largest logits.",
-     {{"logits", "logits", "the key of the scores [classes] in the outputs"},
-      {"target", "class", "the key of the true class, in the outputs or the dataset's labels"},
+     {{"logits", "logits", "the key of the scores [classes, ...] in the outputs"},
+      {"target", "class",
+       "the key of the true classes, in the outputs or the dataset's labels; -100 does not count"},
       {"k", "[1, 5]", "one or several; by default 5 needs five classes"}}});
 STEPOP_CALLBACK_KEYS(top_k, {"logits", KeyParameter::From::kFile}, {"target"});
 STEPOP_CLASS_CHECK(top_k, [](const Config& params, int64_t classes) { read_k(params, classes); });

@@ -17,11 +17,16 @@ namespace {
 /// smaller number.
 constexpr int64_t kMostClasses = 1'000'000;
 
-bool is_class(const std::vector<int64_t>& shape, at::ScalarType dtype) {
-  return shape.empty() && c10::isIntegralType(dtype, /*includeBool=*/false);
+bool is_integer(at::ScalarType dtype) { return c10::isIntegralType(dtype, /*includeBool=*/false); }
+
+/// The shape [classes, ...] of the scores for classes of the shape [...].
+bool are_scores(const std::vector<int64_t>& shape, const std::vector<int64_t>& of_classes) {
+  return shape.size() == of_classes.size() + 1 && shape[0] > 0 &&
+         std::equal(of_classes.begin(), of_classes.end(), shape.begin() + 1);
 }
 
-RowValues find_scores(const CallbackArguments& arguments, bool needs_scores) {
+RowValues find_scores(const CallbackArguments& arguments, const RowValues& truth,
+                      bool needs_scores) {
   const EvalFile& file = arguments.data_out;
   const auto key = arguments.params.get("logits", "logits");
   if (file.keys_named(key).empty()) {
@@ -29,11 +34,20 @@ RowValues find_scores(const CallbackArguments& arguments, bool needs_scores) {
         fmt::format("no logits: {} has no outputs/{}; it has: {}; name another key by \"logits\"",
                     file.path(), key, file.key_list()));
   }
-  RowValues found(arguments, key, "logits", RowValues::From::kFile);
-  const bool are_scores =
-      found.shape().size() == 1 && found.shape()[0] > 0 && !c10::isComplexType(found.dtype());
-  if (are_scores || (!needs_scores && is_class(found.shape(), found.dtype()))) return found;
-  throw Error(fmt::format("{} must have the shape [classes] an example, found {}", found.name(),
+  RowValues found(arguments, key, "logits", RowValues::From::kFile, RowValues::Lengths::kAny);
+  const bool is_alike = found.is_ragged() == truth.is_ragged();
+  const bool fits = is_alike && !truth.is_ragged() && are_scores(found.shape(), truth.shape()) &&
+                    !c10::isComplexType(found.dtype());
+  const bool are_classes = is_alike && found.shape() == truth.shape() && is_integer(found.dtype());
+  if (fits || (!needs_scores && are_classes)) return found;
+  std::string expected = "[classes";
+  for (const int64_t length : truth.shape()) expected += fmt::format(", {}", length);
+  if (truth.is_ragged()) {
+    throw Error(
+        fmt::format("{} has rows of different lengths: {} must have classes of these lengths",
+                    truth.name(), found.name()));
+  }
+  throw Error(fmt::format("{} must have the shape {}] an example, found {}", found.name(), expected,
                           shape_text(found.shape())));
 }
 
@@ -55,17 +69,18 @@ RowValues find_truth(const CallbackArguments& arguments) {
           reason, key, file.key_list(), key));
     }
   }
-  RowValues found(arguments, key, "target", RowValues::From::kFileOrDataset);
-  if (is_class(found.shape(), found.dtype())) return found;
-  throw Error(fmt::format("{} must hold one class an example as an integer, found {} {}",
-                          found.name(), type_name(found.dtype()), shape_text(found.shape())));
+  RowValues found(arguments, key, "target", RowValues::From::kFileOrDataset,
+                  RowValues::Lengths::kAny);
+  if (is_integer(found.dtype())) return found;
+  throw Error(fmt::format("{} must hold classes as integers, found {} {}", found.name(),
+                          type_name(found.dtype()), shape_text(found.shape())));
 }
 
 }  // namespace
 
 Classes::Classes(const CallbackArguments& arguments, bool needs_scores)
-    : scores_(find_scores(arguments, needs_scores)), truth_(find_truth(arguments)) {
-  has_scores_ = !scores_.shape().empty();
+    : truth_(find_truth(arguments)), scores_(find_scores(arguments, truth_, needs_scores)) {
+  has_scores_ = scores_.shape() != truth_.shape();
   if (has_scores_) {
     count_ = scores_.shape()[0];
     return;
@@ -77,48 +92,58 @@ Classes::Classes(const CallbackArguments& arguments, bool needs_scores)
     largest = std::max(
         {largest, block.predicted.max().item<int64_t>(), block.truth.max().item<int64_t>()});
   });
+  if (largest < 0) counted(0);  // throws
   count_ = largest + 1;
 }
 
 int64_t Classes::rows_per_block() const {
-  return std::min(scores_.rows_per_block(), truth_.rows_per_block());
+  // Classes become int64, whatever the file has.
+  if (truth_.is_ragged()) return truth_.rows_per_block();
+  return std::min(scores_.rows_per_block(), rows_of_block(truth_.shape(), at::kLong));
 }
 
 Classes::Block Classes::read(int64_t first, int64_t count) const {
   Block block;
+  block.truth = read_classes(truth_, first, count);
   if (has_scores_) {
     block.scores = scores_.read(first, count);
     scores_.refuse_nan(block.scores, first);
+    block.scores = block.scores.movedim(1, -1).reshape({-1, count_});
     block.predicted = at::argmax(block.scores, 1);
   } else {
-    block.predicted = read_classes(scores_, first, count, /*may_be_left_out=*/false);
+    block.predicted = read_classes(scores_, first, count);
+    if (block.predicted.sizes() != block.truth.sizes()) {  // only of different lengths
+      throw Error(fmt::format("{} and {} have other lengths", scores_.name(), truth_.name()));
+    }
   }
-  block.truth = read_classes(truth_, first, count, /*may_be_left_out=*/true);
   const at::Tensor counts = block.truth.ne(kLeftOutClass);
   if (counts.all().item<bool>()) return block;
-  const at::Tensor kept = counts.nonzero().squeeze(1);
-  for (at::Tensor* tensor : {&block.scores, &block.predicted, &block.truth}) {
-    if (tensor->defined()) *tensor = tensor->index_select(0, kept);
+  const at::Tensor places = counts.nonzero().squeeze(1);
+  for (at::Tensor* values : {&block.scores, &block.predicted, &block.truth}) {
+    if (values->defined()) *values = values->index_select(0, places);
   }
   return block;
 }
 
-double Classes::counted(int64_t rows) const {
-  if (rows > 0) return static_cast<double>(rows);
+double Classes::counted(int64_t number) const {
+  if (number > 0) return static_cast<double>(number);
   throw NoNumbers(
       fmt::format("nothing counts: {} is {} in every row", truth_.name(), kLeftOutClass));
 }
 
-at::Tensor Classes::read_classes(const RowValues& source, int64_t first, int64_t count,
-                                 bool may_be_left_out) const {
-  const at::Tensor classes = source.read(first, count).to(at::kLong).contiguous();
+at::Tensor Classes::read_classes(const RowValues& source, int64_t first, int64_t count) const {
+  const at::Tensor classes = source.read(first, count).to(at::kLong).flatten();
   const auto* values = classes.const_data_ptr<int64_t>();
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t end = count_ < 0 ? kMostClasses : count_;
+  const int64_t end = count_ < 0 ? kMostClasses : count_;
+  const bool is_truth = &source == &truth_;
+  for (int64_t i = 0; i < classes.numel(); ++i) {
     if (values[i] >= 0 && values[i] < end) continue;
-    if (may_be_left_out && values[i] == kLeftOutClass) continue;
-    const std::string place = fmt::format("{} has the class {} in {}", source.name(), values[i],
-                                          source.row_text(first + i));
+    if (is_truth && values[i] == kLeftOutClass) continue;
+    const std::string where = source.is_ragged()
+                                  ? rows_text(first, static_cast<size_t>(count))
+                                  : source.row_text(first + i * count / classes.numel());
+    const std::string place =
+        fmt::format("{} has the class {} in {}", source.name(), values[i], where);
     if (values[i] < 0) throw Error(place + "; classes count from 0, and -100 leaves out");
     if (!has_scores_) {
       throw Error(fmt::format("{}; at most {} classes are counted, 0 to {}", place,
@@ -155,8 +180,9 @@ std::vector<std::string> class_names(const CallbackArguments& arguments, int64_t
 std::vector<Parameter> class_parameters(std::vector<Parameter> more) {
   std::vector<Parameter> all = {
       {"logits", "logits",
-       "the key of the scores [classes], or of the predicted classes, as integers"},
-      {"target", "class", "the key of the true class, in the outputs or the dataset's labels"}};
+       "the key of the scores [classes, ...], or of the predicted classes, as integers"},
+      {"target", "class",
+       "the key of the true classes, in the outputs or the dataset's labels; -100 does not count"}};
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }

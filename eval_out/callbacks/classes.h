@@ -11,13 +11,13 @@
 
 namespace stepop {
 
-/// The true class of rows that no callback of classes counts, as in cross entropy.
+/// The true class of what no callback of classes counts, as in cross entropy.
 inline constexpr int64_t kLeftOutClass = -100;
 
-/// The predicted and the true class of each row that counts, read block by block. The parameter
-/// `logits` names scores [classes], or an integer [], the class itself; `target` names the true
-/// class, an integer
-/// [] in the file or in the dataset's labels.
+/// The predicted and the true class of each row, or of each of its pixels or tokens, read block by
+/// block. The parameter `target` names the true classes, integers [...] in the file or in the
+/// dataset's labels; `logits` names scores [classes, ...], or integers [...], the classes
+/// themselves. What has the true class -100 does not count, and is left out.
 class Classes {
  public:
   /// Throws Error, with the available keys, for missing keys and for other shapes. With
@@ -28,16 +28,16 @@ class Classes {
   int64_t count() const { return count_; }
   /// All rows of the file.
   int64_t rows() const { return scores_.rows(); }
-  /// The number of rows that count, once all were read, for a mean over them. Throws NoNumbers for
-  /// none.
-  double counted(int64_t rows) const;
+  /// The number of rows or pixels that count, once all were read, for a mean over them. Throws
+  /// NoNumbers for none.
+  double counted(int64_t number) const;
   int64_t rows_per_block() const;
 
-  /// The rows that count, of those that were asked for.
+  /// The N rows or pixels of some rows that count.
   struct Block {
-    at::Tensor scores;     ///< [rows, classes]; undefined when the file has classes only.
-    at::Tensor predicted;  ///< int64 [rows], the first of the largest scores.
-    at::Tensor truth;      ///< int64 [rows]
+    at::Tensor scores;     ///< [N, classes]; undefined when the file has classes only.
+    at::Tensor predicted;  ///< int64 [N], the first of the largest scores.
+    at::Tensor truth;      ///< int64 [N]
 
     int64_t rows() const { return truth.size(0); }
   };
@@ -46,11 +46,10 @@ class Classes {
   Block read(int64_t first, int64_t count) const;
 
  private:
-  at::Tensor read_classes(const RowValues& source, int64_t first, int64_t count,
-                          bool may_be_left_out) const;
+  at::Tensor read_classes(const RowValues& source, int64_t first, int64_t count) const;
 
-  RowValues scores_;
   RowValues truth_;
+  RowValues scores_;
   bool has_scores_ = true;
   int64_t count_ = -1;  ///< -1 until it is known.
 };

@@ -1,5 +1,6 @@
 #include "eval_out/callbacks/row_values.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/isnan.h>
 #include <fmt/format.h>
@@ -10,13 +11,14 @@
 namespace stepop {
 
 RowValues::RowValues(const CallbackArguments& arguments, const std::string& key,
-                     const std::string& parameter, From from)
+                     const std::string& parameter, From from, Lengths lengths)
     : arguments_(arguments), key_(key) {
   const EvalFile& file = arguments.data_out;
   if (file.rows() == 0) throw Error(fmt::format("{} has no rows", file.path()));
   if (const auto found = file.keys_named(key); !found.empty()) {
     const EvalArray& array = file.array(found[0]);
-    if (array.kind != EvalKind::kTensor) {
+    is_ragged_ = array.kind == EvalKind::kRagged && lengths == Lengths::kAny;
+    if (array.kind != EvalKind::kTensor && !is_ragged_) {
       throw Error(fmt::format("{} must hold tensors of one shape, found {}", array.key,
                               array.kind == EvalKind::kText ? "texts" : "ragged ones"));
     }
@@ -62,10 +64,14 @@ bool RowValues::find_in_dataset(const std::string& key) {
   return true;
 }
 
-int64_t RowValues::rows_per_block() const { return rows_of_block(shape_, dtype_); }
+int64_t RowValues::rows_per_block() const {
+  constexpr int64_t kRaggedRows = 1000;
+  return is_ragged_ ? kRaggedRows : rows_of_block(shape_, dtype_);
+}
 
 at::Tensor RowValues::read(int64_t first, int64_t count) const {
   const EvalFile& file = arguments_.data_out;
+  if (is_ragged_) return at::cat(file.read_ragged(key_, first, count));
   if (where_ == Where::kFile) return file.read(key_, first, count);
   file.throw_if_interrupted();
   if (where_ == Where::kExamples) return arguments_.examples(first, count)[key_];

@@ -17,15 +17,20 @@ class RowValues {
  public:
   /// Where to look besides the file.
   enum class From { kFile, kFileOrDataset };
+  /// Whether rows may have different lengths.
+  enum class Lengths { kOne, kAny };
 
   /// `parameter` is the callback's parameter that names the key. Throws Error, with the available
   /// keys, when no source has tensors under the key, or when the file has no rows.
   RowValues(const CallbackArguments& arguments, const std::string& key,
-            const std::string& parameter, From from);
+            const std::string& parameter, From from, Lengths lengths = Lengths::kOne);
 
   /// `outputs/logits`, or `"image" of the dataset`.
   const std::string& name() const { return name_; }
   bool is_in_file() const { return where_ == Where::kFile; }
+  /// Rows have different lengths: `shape` is that of one value, and `read` returns the values of
+  /// all rows one after another.
+  bool is_ragged() const { return is_ragged_; }
   /// The shape of one row.
   const std::vector<int64_t>& shape() const { return shape_; }
   at::ScalarType dtype() const { return dtype_; }
@@ -52,6 +57,7 @@ class RowValues {
   std::string key_;
   std::string name_;
   Where where_ = Where::kFile;
+  bool is_ragged_ = false;
   at::Tensor labels_;
   std::vector<int64_t> shape_;
   at::ScalarType dtype_ = at::kFloat;

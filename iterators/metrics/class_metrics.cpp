@@ -2,8 +2,11 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/logical_or.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/stack.h>
@@ -13,6 +16,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -51,11 +55,14 @@ void check_classes(const char* what, const at::Tensor& values, int64_t classes) 
                           what, smallest < 0 ? smallest : largest, classes, classes - 1));
 }
 
-/// Takes logits [B, C, ...], or with `classes` > 0 also predicted classes [B, ...], and targets
+/// In place of a number of classes, where the predictions are classes: as many as occur.
+constexpr int64_t kThoseThatOccur = -1;
+
+/// Takes logits [B, C, ...], or with `classes` also predicted classes [B, ...], and targets
 /// [B, ...]. Throws Error for other shapes, and on the CPU for a class that does not exist.
 ClassBatch class_batch(const at::Tensor& prediction, const at::Tensor& target,
                        int64_t classes = 0) {
-  const bool are_classes = classes > 0 && is_integer(prediction);
+  const bool are_classes = classes != 0 && is_integer(prediction);
   std::vector<int64_t> expected = prediction.sizes().vec();
   if (!are_classes && expected.size() > 1) expected.erase(expected.begin() + 1);
   const bool fits = are_classes || (prediction.dim() > 1 && prediction.is_floating_point());
@@ -64,16 +71,21 @@ ClassBatch class_batch(const at::Tensor& prediction, const at::Tensor& target,
         "the prediction is {} and the target {}; expected logits [B, C, ...]{} and classes "
         "[B, ...]",
         describe_tensor(prediction), describe_tensor(target),
-        is_integer(prediction) ? ", or predicted classes [B, ...] with the key \"classes\"," : ""));
+        classes != 0 ? ", or predicted classes [B, ...]," : ""));
   }
   ClassBatch batch;
   batch.classes = are_classes ? classes : prediction.size(1);
   const at::Tensor flat = target.flatten().to(at::kLong);
   batch.kept = flat.ne(-100);
   batch.target = at::where(batch.kept, flat, 0);
+  if (are_classes) batch.said = prediction.flatten().to(at::kLong);
+  if (batch.classes == kThoseThatOccur) {
+    batch.classes = flat.numel() == 0
+                        ? 1
+                        : at::maximum(batch.said.max(), batch.target.max()).item<int64_t>() + 1;
+  }
   check_classes("target", batch.target, batch.classes);
   if (are_classes) {
-    batch.said = prediction.flatten().to(at::kLong);
     check_classes("prediction", batch.said, batch.classes);
   } else {
     batch.scores = prediction.movedim(1, -1).reshape({-1, batch.classes});
@@ -132,10 +144,14 @@ class ClassCounts : public Metric {
   ClassCounts(const Config& params, const std::vector<std::string>& averages, Value* value)
       : average_(read_average(params, averages)),
         value_(value),
-        classes_(params.has("classes") ? params.get_at_least("classes", 1) : 0) {}
+        classes_(params.has("classes") ? params.get_at_least("classes", 1) : kThoseThatOccur) {}
 
   void update(const at::Tensor& prediction, const at::Tensor& target) override {
-    const ClassBatch batch = class_batch(prediction, target, classes_);
+    ClassBatch batch = class_batch(prediction, target, classes_);
+    if (!batch.scores.defined() && classes_ == kThoseThatOccur) {
+      batch.classes = std::max(batch.classes, counted_classes());
+      count_classes(batch.classes);
+    }
     at::Tensor said = batch.said;
     at::Tensor weight = batch.kept.to(at::kDouble);
     if (!said.defined()) {
@@ -149,6 +165,14 @@ class ClassCounts : public Metric {
                                     at::stack({right, weight, weight})));
   }
 
+  /// Processes may have met other classes.
+  void align(const std::function<void(const at::Tensor&)>& maximum) override {
+    if (classes_ != kThoseThatOccur) return;
+    const at::Tensor most = at::full({1}, counted_classes(), at::kLong);
+    maximum(most);
+    count_classes(most.item<int64_t>());
+  }
+
   Scalars compute() const override {
     at::Tensor right = sum("counts")[0];
     at::Tensor total = sum("counts")[1] + sum("counts")[2];
@@ -159,6 +183,18 @@ class ClassCounts : public Metric {
   }
 
  private:
+  int64_t counted_classes() {
+    const auto counts = sums().find("counts");
+    return counts == sums().end() ? 0 : counts->second.size(1);
+  }
+
+  /// Makes room for so many classes in the counts, where there are any.
+  void count_classes(int64_t classes) {
+    const auto counts = sums().find("counts");
+    if (counts == sums().end() || counts->second.size(1) >= classes) return;
+    counts->second = at::constant_pad_nd(counts->second, {0, classes - counts->second.size(1)});
+  }
+
   std::string average_;
   Value* value_;
   int64_t classes_;
@@ -251,7 +287,8 @@ class AUROC : public Metric {
   std::string from_;
 };
 
-constexpr const char* kClasses = "how many there are, where the predictions are classes";
+constexpr const char* kClasses =
+    "how many there are, where the predictions are classes; null: those that occur";
 
 STEPOP_REGISTER_METRIC(TopK, {"The share of targets that are among the k largest logits.",
                               {{"k", "5", "1: the accuracy"}}});

@@ -39,7 +39,9 @@ Logs metric_of_outputs(const CallbackArguments& arguments) {
   const RowValues prediction(arguments, params.get("prediction", "logits"), "prediction",
                              From::kFile);
   const RowValues target(arguments, params.get("target", "class"), "target", From::kFileOrDataset);
-  const int64_t rows = std::min(prediction.rows_per_block(), target.rows_per_block());
+  // Classes become int64, whatever the file has.
+  const int64_t rows =
+      std::min(prediction.rows_per_block(), rows_of_block(target.shape(), at::kLong));
   for_each_block(prediction.rows(), rows, [&](int64_t first, int64_t count) {
     metric->update(prediction.read(first, count), target.read(first, count));
   });

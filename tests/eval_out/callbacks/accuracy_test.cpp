@@ -99,6 +99,23 @@ TEST_CASE("accuracy over many blocks counts every row once") {
   CHECK(value(logs) == 29'990.0 / kRows);
 }
 
+TEST_CASE("classes of pixels are counted one by one, as classes or as scores of each pixel") {
+  const std::vector<int64_t> all{0, 1};
+  const at::Tensor truth = at::tensor({0, 1, 2, -100, 2, 1, 0, 0}, at::kChar).view({2, 2, 2});
+  const at::Tensor predicted = at::tensor({0, 1, 2, 2, 0, 1, 0, 1}, at::kByte).view({2, 2, 2});
+  const double right =
+      5.0 / 7;  // the fourth pixel does not count; the fifth and the last are wrong
+  CHECK(value(accuracy({.outputs = {{"said", predicted}, {"class", truth}}}, all, {},
+                       "{logits: said}")) == right);
+  CHECK(value(accuracy(
+            {.outputs = {{"logits", at::one_hot(predicted.to(at::kLong), 3).movedim(-1, 1)},
+                         {"class", truth}}},
+            all, {})) == right);
+  CHECK(message_of([&] {
+          accuracy({.outputs = {{"logits", kLogits.slice(0, 0, 2)}, {"class", truth}}}, all, {});
+        }) == "outputs/logits must have the shape [classes, 2, 2] an example, found [3]");
+}
+
 TEST_CASE("what accuracy misses is named") {
   const std::vector<int64_t> all{0, 1, 2, 3};
   const auto message = [&](const EvalOutputs& outputs, const at::Tensor& classes) {
@@ -113,9 +130,8 @@ TEST_CASE("what accuracy misses is named") {
         "outputs/logits; return labels/class from eval_op, or name another key by \"target\"");
   CHECK(message({.outputs = {{"logits", at::ones({4, 3, 2})}}}, classes) ==
         "outputs/logits must have the shape [classes] an example, found [3, 2]");
-  CHECK(
-      message({.outputs = {{"logits", kLogits}}, .labels = {{"class", at::ones({4})}}}, classes) ==
-      "labels/class must hold one class an example as an integer, found float32 []");
+  CHECK(message({.outputs = {{"logits", kLogits}}, .labels = {{"class", at::ones({4})}}},
+                classes) == "labels/class must hold classes as integers, found float32 []");
   CHECK(message({.outputs = {{"logits", kLogits}}}, at::tensor({0, 1})) ==
         "the dataset's labels \"class\" of shape [2] do not fit the 4 rows of FILE");
 }

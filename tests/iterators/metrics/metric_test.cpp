@@ -101,6 +101,10 @@ constexpr Case kCases[] = {
      "t.F1Score(task='multiclass', num_classes=6, average='macro', ignore_index=-100)"},
     {"{class: F1, classes: 6}", "said", "class",
      "t.F1Score(task='multiclass', num_classes=6, average='macro', ignore_index=-100)"},
+    {"F1", "said", "class",
+     "t.F1Score(task='multiclass', num_classes=6, average='macro', ignore_index=-100)"},
+    {"MeanIoU", "said", "class",
+     "t.JaccardIndex(task='multiclass', num_classes=6, ignore_index=-100)"},
     {"{class: F1, average: micro}", "logits", "class",
      "t.F1Score(task='multiclass', num_classes=6, average='micro', ignore_index=-100)"},
     {"{class: F1, average: none}", "logits", "class",
@@ -175,6 +179,18 @@ TEST_CASE("numbers that are no probabilities are refused where AUROC is to take 
         "AUROC: 2 of the predictions are not in [0, 1], as probabilities are; from: logits "
         "takes what a sigmoid or a softmax makes probabilities of");
   CHECK(value_of("{class: AUROC, from: probabilities}", scores.clamp(0, 1), target) == 1);
+}
+
+TEST_CASE("predicted classes are counted as they occur, in the first batch or in a later one") {
+  const auto metric = build("{class: F1, average: none}");
+  metric->update(at::tensor({0, 1}), at::tensor({0, -100}));
+  metric->update(at::tensor({3, 1}), at::tensor({3, 0}));
+  metric->update(at::tensor({0}), at::tensor({0}));
+  std::string said;
+  for (const auto& [name, value] : metric->compute()) {
+    said += fmt::format("{}: {:.3f} ", name, value.read(name));
+  }
+  CHECK(said == "0: 0.800 1: 0.000 2: 0.000 3: 1.000 ");  // 2 x 2 / (2 + 3), 2 x 1 / (1 + 1)
 }
 
 TEST_CASE("of equal logits the first counts as the larger one") {
@@ -257,12 +273,13 @@ TEST_CASE("what does not fit a metric is an error that says what is expected") {
                        const at::Tensor& truth) {
     return message_of([&] { values_of(metric, prediction, truth); });
   };
-  CHECK(says("F1", logits, target.unsqueeze(1)) ==
-        "the prediction is float32 [2, 3] and the target int64 [2, 1]; expected logits [B, C, ...] "
-        "and classes [B, ...]");
-  CHECK(says("F1", target, target) ==
-        "the prediction is int64 [2] and the target int64 [2]; expected logits [B, C, ...], or "
-        "predicted classes [B, ...] with the key \"classes\", and classes [B, ...]");
+  CHECK(
+      says("F1", logits, target.unsqueeze(1)) ==
+      "the prediction is float32 [2, 3] and the target int64 [2, 1]; expected logits [B, C, ...], "
+      "or predicted classes [B, ...], and classes [B, ...]");
+  CHECK(says("TopK", target, target) ==
+        "the prediction is int64 [2] and the target int64 [2]; expected logits [B, C, ...] and "
+        "classes [B, ...]");
   CHECK(says("F1", logits, at::tensor({0, 3}, at::kLong)) ==
         "the target has the class 3; there are 3 classes, 0 to 2; -100 leaves out");
   CHECK(says("{class: F1, classes: 2}", at::tensor({0, 2}, at::kLong), target) ==
