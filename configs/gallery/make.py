@@ -195,6 +195,13 @@ def draw_pix2pix(runs):
     yield shown("pix2pix_steps", pictures.strip(steps, 2, (64, 0, 128, 128)), "Held-out buildings, as it learns")
 
 
+def draw_segmentation(runs):
+    images = runs["segmentation"].images
+    sheets = {"building": "input", "classes": "target", "prediction": "prediction"}
+    sheets = [(label, images["validation/log_op/" + key][-1].path) for label, key in sheets.items()]
+    yield shown("segmentation", pictures.strip(sheets, 1.5), "Held-out buildings, a colour for each class")
+
+
 def draw_vunet(runs):
     configs = [TREE / "configs" / "vunet" / f"{name}.yaml" for name in ("base", "small", "transfer")]
     e = stepop.evaluate(runs["vunet"], config=configs, name="transfer", quiet=True)
@@ -234,6 +241,7 @@ R2 = {"R2": "validation/eval_op/regression/r2"}
 SR = {"PSNR [dB]": "validation/eval_op/psnr", "bicubic's": "validation/eval_op/bicubic_psnr"}
 PAIRS = {"PSNR [dB]": "validation/eval_op/psnr", "SSIM": "validation/eval_op/ssim"}
 PEOPLE = {"PSNR [dB]": "validation/eval_op/metrics/psnr", "appearance as it is": "validation/eval_op/copy/psnr"}
+IOU = {"mean IoU": "validation/eval_op/iou/MeanIoU", **ACCURACY}
 FACADES = ["pix2pix/base.yaml", "pix2pix/small.yaml"]
 
 ENTRIES = [
@@ -261,6 +269,9 @@ ENTRIES = [
           "alone trains the photographs of 256x256, which are not in the tree.",
           [Training("pix2pix", FACADES, PAIRS),
            Training("pix2pix_extended", [*FACADES, "pix2pix/extended.yaml"], PAIRS)], draw_pix2pix),
+    Entry("segmentation", "Classes of pixels", "A small U-Net finds the twelve classes of the facades in their pictures: "
+          "[the page](../iterators/SEGMENTATION.md) for your own masks.",
+          [Training("segmentation", ["segmentation.yaml"], IOU)], draw_segmentation),
     Entry("vunet", "People in other poses", "VUNet draws a person in the pose of one picture with the appearance of "
           "another: 15,000 steps in `small.yaml`, 10,000 here. "
           "`transfer.yaml` draws the matrix, and `base.yaml` alone is the paper's size, for your own photographs: "

@@ -28,7 +28,7 @@ namespace {
 
 namespace nn = torch::nn;
 
-enum class Activation { kLeakyRelu, kRelu, kTanh };
+enum class Activation { kLeakyRelu, kRelu, kTanh, kNone };
 
 /// The settings that all blocks of a generator share.
 struct BlockKind {
@@ -112,6 +112,7 @@ class UnetBlock : public nn::Module {
   at::Tensor activated(const at::Tensor& x) const {
     if (options_.activation == Activation::kTanh) return at::tanh(x);
     if (options_.activation == Activation::kRelu) return at::relu(x);
+    if (options_.activation == Activation::kNone) return x;
     return at::leaky_relu(x, 0.2);
   }
 
@@ -129,6 +130,17 @@ class UnetBlock : public nn::Module {
   nn::ConvTranspose2d wide_{nullptr};
 };
 
+/// What becomes of the generator's last sum.
+enum class LastTanh { kOfSum, kOfConvolution, kNone };
+
+LastTanh read_tanh(const Config& params) {
+  const auto name = params.get<std::string>("tanh", "sum");
+  if (name == "sum") return LastTanh::kOfSum;
+  if (name == "convolution") return LastTanh::kOfConvolution;
+  if (name == "none") return LastTanh::kNone;
+  throw params.error("tanh", fmt::format("expected sum, convolution or none, found \"{}\"", name));
+}
+
 bool read_choice(const Config& params, const char* key, const char* first, const char* second) {
   const auto name = params.get<std::string>(key, first);
   if (name == first) return false;
@@ -137,13 +149,13 @@ bool read_choice(const Config& params, const char* key, const char* first, const
 }
 
 /// The generator of pix2pix (Isola et al., 2017): images [B, in_channels, H, W] to images [B,
-/// out_channels, H, W] in [-1, 1], where H and W are multiples of 2^(n_downs + 2). Parameters have
-/// NectarGAN's names.
+/// out_channels, H, W] in [-1, 1], or with `tanh: none` to numbers of any size, such as logits. H
+/// and W are multiples of 2^(n_downs + 2). Parameters have NectarGAN's names.
 class UnetGenerator : public Network {
  public:
   explicit UnetGenerator(const Config& params)
       : multiple_(int64_t{1} << (params.get_between("n_downs", 0, 20, 6) + 2)),
-        is_tanh_of_sum_(!read_choice(params, "tanh", "sum", "convolution")) {
+        tanh_(read_tanh(params)) {
     const int64_t features = params.get_at_least("features", 1, 64);
     const int64_t in = params.get_at_least("in_channels", 1, 3);
     const int64_t out = params.get_at_least("out_channels", 1, in);
@@ -188,10 +200,12 @@ class UnetGenerator : public Network {
     }
     final_up_ = register_module(
         "final_up",
-        std::make_shared<UnetBlock>(kind, BlockOptions{.in = 2 * features,
-                                                       .out = out,
-                                                       .has_bias = true,
-                                                       .activation = Activation::kTanh}));
+        std::make_shared<UnetBlock>(
+            kind, BlockOptions{.in = 2 * features,
+                               .out = out,
+                               .has_bias = true,
+                               .activation = tanh_ == LastTanh::kNone ? Activation::kNone
+                                                                      : Activation::kTanh}));
     initialize();
   }
 
@@ -209,7 +223,7 @@ class UnetGenerator : public Network {
     for (size_t i = 0; i < ups_.size(); ++i) {
       x = checkpointed(*ups_[i], i == 0 ? x : at::cat({x, skips[skips.size() - i]}, 1));
     }
-    return checkpointed(*final_up_, at::cat({x, skips.front()}, 1), is_tanh_of_sum_);
+    return checkpointed(*final_up_, at::cat({x, skips.front()}, 1), tanh_ == LastTanh::kOfSum);
   }
 
  private:
@@ -237,7 +251,7 @@ class UnetGenerator : public Network {
 
   std::optional<ImageInput> input_;
   int64_t multiple_;  ///< Heights and widths must be multiples of this number of pixels.
-  bool is_tanh_of_sum_;
+  LastTanh tanh_;
   std::shared_ptr<UnetBlock> initial_down_;
   std::vector<std::shared_ptr<UnetBlock>> downs_;
   std::shared_ptr<UnetBlock> bottleneck_;
@@ -258,7 +272,7 @@ STEPOP_REGISTER_MODEL(
       {"upconv_type", "Transposed", "or Bilinear"},
       {"tanh", "sum",
        "of ResidualUnetBlock's last sum, which stays within [-1, 1]; or convolution: before the "
-       "residual is added, as NectarGAN has it"}}});
+       "residual is added, as NectarGAN has it; or none: numbers of any size, such as logits"}}});
 
 }  // namespace
 }  // namespace stepop

@@ -78,7 +78,7 @@ TEST_CASE("a class that the network has no output for is named with key, example
         "9");
   CHECK(said_of("negative") ==
         "train/step_op: \"class\" of the example 2 is -1: the network has 10 outputs, classes 0 to "
-        "9");
+        "9; \"ignore: -1\" leaves it out");
 }
 
 TEST_CASE("classes of another type or shape are named with what makes them right") {

@@ -14,6 +14,7 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/config/references.h"
 #include "runtime/core/config/taken_default.h"
+#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/train/iterator/eval_functor.h"
 #include "runtime/train/iterator/splits.h"
@@ -178,11 +179,12 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   // A default below `eval_hook: null` would turn evaluations on in a resumed run.
   const bool has_main = std::ranges::any_of(
       settings_->evaluations, [](const auto& evaluation) { return evaluation.is_of_eval_hook(); });
-  const auto callbacks = iterator().eval_callbacks();
   const auto set_callbacks = [&](const std::string& place) {
     EvaluationCallbacks(config_, place + "/eval_callbacks");  // throws for what is no map
-    for (const auto& [name, callback] : callbacks) {
-      config_.set_default(fmt::format("{}/eval_callbacks/{}", place, name), callback);
+    for (const auto& [name, callback] : iterator().eval_callbacks()) {
+      config_.set_default(
+          fmt::format("{}/eval_callbacks/{}", place, name),
+          callback.starts_with('{') ? parse_yaml(callback, {"eval_callbacks", 0}) : callback);
     }
   };
   if (has_main || !train) set_callbacks("eval_hook");
