@@ -6,10 +6,12 @@
 #include <chrono>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/interrupt_scope.h"
 #include "runtime/core/base/number_text.h"
+#include "runtime/data/notice.h"
 
 namespace stepop {
 namespace {
@@ -108,10 +110,14 @@ std::optional<int64_t> StreamDataset::examples() const {
 
 std::string StreamDataset::notice() const {
   const std::lock_guard lock(mutex_);
-  if (seconds_ < kSlowCount || !examples_) return "";
-  return fmt::format(
-      "it took {:.0f} s to count its examples; \"examples: {}\" in its config saves that", seconds_,
-      *examples_);
+  const auto* speaker = dynamic_cast<const StreamNotice*>(stream_.get());
+  std::vector<std::string> notices = {speaker == nullptr ? "" : speaker->notice()};
+  if (seconds_ >= kSlowCount && examples_) {
+    notices.push_back(fmt::format(
+        "it took {:.0f} s to count its examples; \"examples: {}\" in its config saves that",
+        seconds_, *examples_));
+  }
+  return joined_notices(notices);
 }
 
 int64_t StreamDataset::size() const {

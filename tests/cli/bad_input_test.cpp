@@ -139,9 +139,10 @@ TEST_CASE("an IDX file that is cut short, of another type, or of another length"
 TEST_CASE("images that do not decode, folders without images") {
   const Digits digits;
   digits.folder().write("bad/cat/a.png", "text\n");
-  digits.refuses("stepop -b digits.yaml -t --datasets/train '{class: ImageFolder, path: bad}'", 1,
-                 "datasets/train: example 0: @/bad/cat/a.png: expected a PNG or JPEG, the file "
-                 "begins with 74 65 78 74");
+  digits.refuses(
+      "stepop -b digits.yaml -t --datasets/train '{class: ImageFolder, path: bad}'", 1,
+      "datasets/train: example 0: @/bad/cat/a.png: expected a PNG, JPEG or WebP, the file "
+      "begins with 74 65 78 74");
   std::filesystem::create_directory(digits.folder().path("empty"));
   digits.refuses("stepop -b digits.yaml -t --datasets/train '{class: ImageFolder, path: empty}'", 1,
                  "@/empty: holds no images; they are looked for as CLASS/NAME.png, .jpg or .jpeg "

@@ -1,5 +1,7 @@
 #include "runtime/core/config/arithmetic.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -176,7 +178,10 @@ class Expression {
     at_ += length;
     int64_t integer = 0;
     if (const auto read = std::from_chars(begin, end, integer); length > 0 && read.ptr == end) {
-      return whole(read.ec != std::errc(), integer);
+      // Alone, digits of more than 64 bits are a text.
+      if (find_ == nullptr || read.ec == std::errc()) return Value(integer);
+      throw Error(fmt::format("has a whole number of more than 64 bits, {}: {}.0 is a float",
+                              rest.substr(0, length), rest.substr(0, length)));
     }
     double number = 0;
     const auto read = std::from_chars(begin, end, number);

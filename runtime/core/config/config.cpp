@@ -10,6 +10,8 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/core/config/config_files.h"
+
 namespace stepop {
 namespace {
 
@@ -83,6 +85,7 @@ void Config::set_default(std::string_view path, Value value) const {
     place = next != nullptr ? next : &place->as_map().set(part, Value());
   }
   *place = std::move(value);
+  shared_->claimed.insert(join_path(prefix_, path));  // no user has misspelt what is in it
 }
 
 void Config::note_default(std::string_view path, const Value& value) const {
@@ -163,9 +166,26 @@ const Value& Config::read(std::string_view path) const {
   fail_missing(path);
 }
 
+namespace {
+
+/// Whether a text has the digits of a whole number that int64 cannot hold.
+bool is_long_number(std::string_view text) {
+  constexpr size_t kMostDigits = 19;
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return text.size() >= kMostDigits &&
+         text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+}  // namespace
+
 UsageError Config::wrong_type(std::string_view path, const std::string& expected) const {
   const auto guard = lock();
-  return error(path, fmt::format("expected {}, found {}", expected, peek(path)->describe()));
+  const Value& value = *peek(path);
+  const bool is_long = value.is_text() && is_long_number(value.as_text());
+  return error(path, fmt::format("expected {}, found {}{}", expected, value.describe(),
+                                 is_long ? ": a whole number of more than 64 bits is read as a "
+                                           "text; a float is written with an e, as 1e30"
+                                         : ""));
 }
 
 template <>
@@ -315,7 +335,7 @@ void Config::resolve_path(std::string_view path) const {
   if (value.as_text().empty() || fs::path(value.as_text()).is_absolute()) return;
   const Origin origin = value.origin();
   const bool from_file = !origin.file.empty() && origin.file != Origin::kCommandLine;
-  const fs::path folder = from_file ? fs::path(origin.file).parent_path() : fs::path();
+  const fs::path folder = from_file ? fs::path(folder_of_config(origin.file)) : fs::path();
   value = Value(fs::absolute(folder / value.as_text()).lexically_normal().string());
   value.set_origin(origin);
 }

@@ -61,7 +61,7 @@ class ConfigFiles {
   /// The path of an included file, relative to the file that includes it.
   std::string place_of(const std::string& name, const Value& from) const {
     namespace fs = std::filesystem;
-    const fs::path path = (fs::path(open_.back()).parent_path() / name).lexically_normal();
+    const fs::path path = (fs::path(folder_of_config(open_.back())) / name).lexically_normal();
     std::error_code failed;
     const auto is_same = [&](const std::string& other) {
       return fs::equivalent(path, other, failed);
@@ -83,6 +83,11 @@ class ConfigFiles {
 };
 
 }  // namespace
+
+std::string folder_of_config(const std::string& file) {
+  if (file.starts_with("/dev/") || file.starts_with("/proc/")) return {};
+  return std::filesystem::path(file).parent_path().string();
+}
 
 Value read_config_file(const std::string& path) { return ConfigFiles().read(path); }
 

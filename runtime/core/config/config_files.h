@@ -11,4 +11,8 @@ namespace stepop {
 /// missing file, a file that includes itself, and more than a thousand files.
 Value read_config_file(const std::string& path);
 
+/// The folder where relative paths in a config file begin: its own, or for one that is a pipe, such
+/// as /dev/fd/63 of  -b <(echo ...)  or /dev/stdin, the current one, as an empty text.
+std::string folder_of_config(const std::string& file);
+
 }  // namespace stepop

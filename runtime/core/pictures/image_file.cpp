@@ -11,6 +11,7 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/formats/gzip_file.h"
 #include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/core/pictures/webp.h"
 
 namespace stepop {
 namespace {
@@ -101,14 +102,15 @@ Pixels decode_pixels(std::string_view bytes, const std::string& name, int64_t ch
                     name, channels));
   }
   if (bytes.empty())
-    throw Error(fmt::format("{}: expected a PNG or JPEG, the file is empty", name));
+    throw Error(fmt::format("{}: expected a PNG, JPEG or WebP, the file is empty", name));
   if (bytes.starts_with(kPngMagic)) return decode_png(bytes, name, channels == 4);
   if (bytes.starts_with(kJpegMagic)) return decode_jpeg(bytes, name);
+  if (is_webp(bytes)) return decode_webp(bytes, name, channels == 4);
   std::string start;
   for (const char c : bytes.substr(0, 4)) {
     start += fmt::format(" {:02x}", static_cast<unsigned char>(c));
   }
-  throw Error(fmt::format("{}: expected a PNG or JPEG, the file begins with{}", name, start));
+  throw Error(fmt::format("{}: expected a PNG, JPEG or WebP, the file begins with{}", name, start));
 }
 
 /// Like to_tensor; 0 `channels` means as many as stored.

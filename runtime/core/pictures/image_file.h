@@ -34,17 +34,17 @@ inline uint8_t to_byte(float value) {
   return static_cast<uint8_t>(clamped * 127.5F + 128.0F);
 }
 
-/// Reads a PNG or JPEG, recognised by content: a contiguous float tensor [C, H, W] in [-1, 1],
-/// where stored 0 is -1 and the largest stored value is 1.
+/// Reads a PNG, JPEG or WebP, recognised by content: a contiguous float tensor [C, H, W] in [-1,
+/// 1], where stored 0 is -1 and the largest stored value is 1.
 ///
 /// C is 1 for grey and 3 for colour, palettes included, unless `channels` is 1, 3 or 4: colour
 /// becomes grey as 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601, as in pillow), grey is repeated, and
 /// the fourth channel is alpha, 1 if the file has none. 16-bit PNGs keep their precision. Otherwise
 /// alpha and transparent colours are dropped; gamma, colour profiles and EXIF's orientation are not
-/// applied; CMYK is converted to RGB without a profile.
+/// applied; CMYK is converted to RGB without a profile. A WebP needs libwebp.
 ///
-/// Throws Error with the path when the file cannot be read, is no PNG or JPEG, is damaged, ends too
-/// early or has more than kMostPixels.
+/// Throws Error with the path when the file cannot be read, is no PNG, JPEG or WebP, is damaged,
+/// ends too early or has more than kMostPixels.
 at::Tensor read_image(const std::string& path, int64_t channels = 0);
 
 /// The image as stored, if it has 8 bits and the requested number of channels: uint8 [C, H, W] with

@@ -18,6 +18,8 @@ namespace {
 struct WebpLibrary {
   size_t (*encode)(const uint8_t*, int, int, int, float, uint8_t**);
   uint8_t* (*decode)(const uint8_t*, size_t, int*, int*);
+  uint8_t* (*decode_with_alpha)(const uint8_t*, size_t, int*, int*);
+  int (*info)(const uint8_t*, size_t, int*, int*);
   void (*release)(void*);
 
   WebpLibrary() {
@@ -25,6 +27,8 @@ struct WebpLibrary {
                                   "WebP needs libwebp (Debian: apt-get install libwebp7)");
     library.find(encode, "WebPEncodeRGB");
     library.find(decode, "WebPDecodeRGB");
+    library.find(decode_with_alpha, "WebPDecodeRGBA");
+    library.find(info, "WebPGetInfo");
     library.find(release, "WebPFree");
   }
 };
@@ -37,6 +41,46 @@ const WebpLibrary& webp_library() {
 }  // namespace
 
 void need_webp() { webp_library(); }
+
+bool has_webp() {
+  static const bool is_there = [] {
+    try {
+      webp_library();
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  }();
+  return is_there;
+}
+
+Pixels decode_webp(std::string_view bytes, const std::string& name, bool has_alpha) {
+  const auto fail = [&](const char* why) {
+    return Error(fmt::format("{}: the WebP does not decode: {}", name, why));
+  };
+  if (!has_webp()) {
+    throw Error(
+        fmt::format("{}: is a WebP, which needs libwebp (Debian: apt-get install libwebp7)", name));
+  }
+  const WebpLibrary& library = webp_library();
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  int width = 0;
+  int height = 0;
+  if (library.info(data, bytes.size(), &width, &height) == 0) throw fail("its header is damaged");
+  Pixels pixels{.height = static_cast<size_t>(height),
+                .width = static_cast<size_t>(width),
+                .channels = has_alpha ? size_t{4} : size_t{3},
+                .bytes = {}};
+  if (pixels.height * pixels.width > kMostPixels) {
+    throw Error(fmt::format("{}: {}", name, too_many_pixels(pixels.width, pixels.height)));
+  }
+  using Bytes = std::unique_ptr<uint8_t, void (*)(void*)>;
+  const auto decode = has_alpha ? library.decode_with_alpha : library.decode;
+  const Bytes decoded(decode(data, bytes.size(), &width, &height), library.release);
+  if (!decoded) throw fail("it is damaged, cut short, or a moving picture");
+  pixels.bytes.assign(decoded.get(), decoded.get() + pixels.height * pixels.row_bytes());
+  return pixels;
+}
 
 at::Tensor through_webp_bytes(const at::Tensor& picture, int quality) {
   constexpr int64_t kMostLength = 16383;

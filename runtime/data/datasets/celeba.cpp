@@ -94,7 +94,7 @@ class CelebA : public Dataset {
       : folder_(get_folder(params, "path")),
         size_(params.get("size", std::vector<int64_t>())),
         channels_(params.get<int64_t>("channels", 0)) {
-    ImageReader{params};  // throws for an invalid size or channels
+    ImageReader(params, /*has_exif=*/false);  // throws for an invalid size or channels
     if (params.has("crop")) crop_ = params.get_at_least("crop", 1);
     const auto split = params.get("split", "train");
     const std::vector<std::string> splits = {"train", "validation", "test"};

@@ -16,6 +16,14 @@ namespace fs = std::filesystem;
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
 
+/// Adds the files that lie beside the class folders.
+void add_beside(const std::string& folder, LeftOut& left_out) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory() || is_hidden(entry.path())) continue;
+    left_out.add(entry.path().filename().string());
+  }
+}
+
 /// The names of the class folders, sorted.
 std::vector<std::string> list_classes(const std::string& folder) {
   std::vector<std::string> names;
@@ -46,7 +54,8 @@ std::vector<std::string> get_classes(const Config& params, const std::string& fo
 }  // namespace
 
 std::vector<std::string> list_files(const std::string& folder, const std::string& below,
-                                    const std::vector<std::string_view>& endings) {
+                                    const std::vector<std::string_view>& endings,
+                                    LeftOut& left_out) {
   std::vector<std::string> files;
   fs::recursive_directory_iterator entries(fs::path(folder) / below,
                                            fs::directory_options::follow_directory_symlink);
@@ -57,6 +66,8 @@ std::vector<std::string> list_files(const std::string& folder, const std::string
       it.disable_recursion_pending();
     } else if (std::ranges::find(endings, ending) != endings.end() && it->is_regular_file()) {
       files.push_back(it->path().lexically_relative(folder).string());
+    } else if (!it->is_directory()) {
+      left_out.add(it->path().lexically_relative(folder).string());
     }
   }
   std::sort(files.begin(), files.end());
@@ -73,8 +84,11 @@ ClassFiles list_class_files(const Config& params, const std::string& folder, con
   try {
     names = are_named ? get_classes(params, folder) : list_classes(folder);
     has_classes = !are_named || !names.empty();
-    if (!has_classes) files.paths = list_files(folder, "", kind.endings);
-    for (const auto& name : names) found.push_back(list_files(folder, name, kind.endings));
+    if (!has_classes) files.paths = list_files(folder, "", kind.endings, files.left_out);
+    if (has_classes) add_beside(folder, files.left_out);
+    for (const auto& name : names) {
+      found.push_back(list_files(folder, name, kind.endings, files.left_out));
+    }
   } catch (const fs::filesystem_error& error) {
     throw Error(
         fmt::format("{}: cannot be listed: {}", error.path1().string(), error.code().message()));

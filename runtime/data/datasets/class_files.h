@@ -8,14 +8,17 @@
 #include <vector>
 
 #include "runtime/core/config/config.h"
+#include "runtime/data/datasets/left_out.h"
 
 namespace stepop {
 
 /// The files at any depth below `folder`/`below` with one of these endings (`.png`) in upper or
-/// lower case, relative to `folder` and sorted. Hidden files and folders are left out. Throws
-/// std::filesystem's error for a folder that cannot be listed.
+/// lower case, relative to `folder` and sorted; the others, and links that lead nowhere, are added
+/// to `left_out`. Hidden files and folders are passed over. Throws std::filesystem's error for a
+/// folder that cannot be listed.
 std::vector<std::string> list_files(const std::string& folder, const std::string& below,
-                                    const std::vector<std::string_view>& endings);
+                                    const std::vector<std::string_view>& endings,
+                                    LeftOut& left_out);
 
 /// What a dataset reads.
 struct FileKind {
@@ -30,6 +33,7 @@ struct ClassFiles {
   std::vector<std::string> paths;  ///< Relative to the folder.
   at::Tensor classes;              ///< int64 [files]; undefined without classes.
   std::string notice;              ///< For `Dataset::notice`.
+  LeftOut left_out = {};           ///< The other files of the folder.
 };
 
 /// Lists `folder`. The names of the class folders have the numbers of ClassNumbers for the key

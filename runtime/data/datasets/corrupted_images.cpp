@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/pictures/exif.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/core/pictures/resize.h"
 #include "runtime/data/augmentations/chance.h"
@@ -20,6 +21,7 @@
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/data/datasets/pair_source.h"
+#include "runtime/data/notice.h"
 
 namespace stepop {
 namespace {
@@ -39,7 +41,8 @@ class CorruptedImages : public Dataset {
         has_small_(!params.get("skip_lq", false)),
         corrupts_early_(params.get("corrupt_before_downsize", false)),
         jitter_(get_chance(params, "all_image_color_jitter")),
-        corruptions_(params) {
+        corruptions_(params),
+        has_exif_(params.get("exif", false)) {
     if (target_size_ % multiple_ != 0) {
       throw params.error("target_size", fmt::format("expected a multiple of {}, scale times "
                                                     "force_multiple, found {}",
@@ -54,6 +57,9 @@ class CorruptedImages : public Dataset {
   }
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
+  std::string notice() const override {
+    return joined_notices({left_out_, has_exif_ ? "" : orientation_notice("", files_)});
+  }
 
   Example get(int64_t index, Random& random) const override {
     check_index(index, size());
@@ -94,19 +100,25 @@ class CorruptedImages : public Dataset {
                          fmt::format("expected how often each of the {} folders counts", count));
     }
     for (size_t i = 0; i < count; ++i) {
-      const ImageList images = get_images(params, is_list ? fmt::format("paths/{}", i) : "paths");
+      ImageList images = get_images(params, is_list ? fmt::format("paths/{}", i) : "paths");
+      // Beside the parts of an image, that is the whole.
+      std::erase_if(images.files, [&](const auto& file) {
+        const bool is_whole = file.ends_with("ref.jpg");
+        if (is_whole) images.left_out.add(file);
+        return is_whole;
+      });
       for (int64_t time = 0; time < weights[i]; ++time) {
-        for (const auto& file : images.files) {
-          // Beside the parts of an image, that is the whole.
-          if (!file.ends_with("ref.jpg")) files_.push_back(images.folder + "/" + file);
-        }
+        for (const auto& file : images.files) files_.push_back(images.folder + "/" + file);
       }
+      left_out_ = joined_notices(
+          {left_out_, images.left_out.notice(images.folder, std::ssize(images.files))});
     }
   }
 
   /// The large image [3, H, W] in [0, 1].
   at::Tensor large_image(const std::string& path, Random& random) const {
     at::Tensor image = read_stored_image(path, 3);
+    if (has_exif_) image = turned_upright(image, exif_orientation_of_file(path));
     image = image.scalar_type() == at::kByte ? image.to(at::kFloat).contiguous().div_(255)
                                              : image.add(1).div_(2);
     if (center_crop_ > 0) {
@@ -145,7 +157,9 @@ class CorruptedImages : public Dataset {
   bool corrupts_early_;
   double jitter_;
   Corruptions corruptions_;
+  bool has_exif_;
   std::vector<std::string> files_;
+  std::string left_out_;  ///< The notice about files that are left out.
 };
 
 std::vector<Parameter> parameters_of_corrupted() {
@@ -162,6 +176,7 @@ std::vector<Parameter> parameters_of_corrupted() {
       {"all_image_color_jitter", "0.0", "how much the colours of hq change, 0 to 1"},
       {"corrupt_before_downsize", "false", "true: a copy of hq is corrupted, then made small"},
       {"corrupt_before_downsize_factor", "1", "how many times smaller it is made before"},
+      exif_parameter(),
   };
   for (auto& more : Corruptions::parameters()) parameters.push_back(std::move(more));
   return parameters;

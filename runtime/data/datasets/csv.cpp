@@ -19,7 +19,10 @@
 #include "runtime/data/datasets/csv_columns.h"
 #include "runtime/data/datasets/csv_fit.h"
 #include "runtime/data/datasets/csv_missing.h"
+#include "runtime/data/datasets/csv_numbers.h"
 #include "runtime/data/datasets/image_reader.h"
+#include "runtime/data/keeps_float64.h"
+#include "runtime/data/notice.h"
 
 namespace stepop {
 namespace {
@@ -86,6 +89,8 @@ CsvColumn vector_of(const std::vector<CsvColumn>& columns, const std::string& ke
     throw params.error(place, "expected a list of columns, found " + list.describe());
   }
   std::vector<at::Tensor> parts;
+  std::vector<at::Tensor> exact;
+  bool has_exact = false;
   for (const auto& item : list.as_list()) {
     const std::string name = item.is_text() ? item.as_text() : "";
     const auto column = std::ranges::find(columns, name, &CsvColumn::name);
@@ -96,15 +101,22 @@ CsvColumn vector_of(const std::vector<CsvColumn>& columns, const std::string& ke
                                             list_text(sorted_by_distance(name, names))));
     }
     if (column->type != CsvType::kInt && column->type != CsvType::kFloat) {
-      throw params.error(place, fmt::format("the column \"{}\" is not one of numbers", name));
+      const std::string why =
+          column->note.empty() ? "" : ": " + column->note.substr(kWarning.size());
+      throw params.error(place,
+                         fmt::format("the column \"{}\" is not one of numbers{}", name, why));
     }
     parts.push_back(column->numbers.to(at::kFloat));
+    exact.push_back(column->exact.defined() ? column->exact : column->numbers.to(at::kDouble));
+    has_exact = has_exact || float32_loss(exact.back()).share > kLeastFloat32Loss;
   }
-  return {.name = key,
-          .key = key,
-          .type = CsvType::kFloat,
-          .numbers = at::stack(parts, 1),
-          .texts = {}};
+  CsvColumn vector{.name = key,
+                   .key = key,
+                   .type = CsvType::kFloat,
+                   .numbers = at::stack(parts, 1),
+                   .texts = {}};
+  if (has_exact) vector.exact = at::stack(exact, 1);
+  return vector;
 }
 
 /// A column in a vector does not keep its own key.
@@ -181,28 +193,34 @@ CsvRows read_rows(const Config& params) {
   for (auto& cells : table.columns) keep_rows(cells, is_kept);
 
   auto columns = read_csv_columns(table, params, fit.classes, missing.fitted_columns());
+  std::vector<std::string> notes;
+  for (const auto& column : columns) notes.push_back(column.note);
   add_masks(columns, missing, is_kept, params);
   join_vectors(columns, params);
   table.columns = {};
   if (count_of(is_taken) == static_cast<int64_t>(is_taken.size())) {
     add_class_notices(columns, notice);
-    return {std::move(table), std::move(columns), notice};
+    notes.insert(notes.begin(), notice);
+    return {std::move(table), std::move(columns), joined_notices(notes)};
   }
   keep_rows(table.lines, is_taken);
   if (table.lines.empty()) throw Error(table.path + ": no row of this part is left");
   const at::Tensor places = bools_of(is_taken).nonzero().squeeze(1);
   for (auto& column : columns) {
     if (column.numbers.defined()) column.numbers = column.numbers.index_select(0, places);
+    if (column.exact.defined()) column.exact = column.exact.index_select(0, places);
     if (!column.texts.empty()) keep_rows(column.texts, is_taken);
   }
   add_class_notices(columns, notice);
-  return {std::move(table), std::move(columns), notice};
+  notes.insert(notes.begin(), notice);
+  return {std::move(table), std::move(columns), joined_notices(notes)};
 }
 
 /// A table in a CSV file (RFC 4180, plain or gzip) whose first line names the columns. One row is
 /// one example. A column's name is its key; a slash in it nests.
 ///
-/// Parameters: `path`, the file; `separator` = ","; `size` and `channels` of images as in
+/// Parameters: `path`, the file; `separator` = ","; `decimal` = ".", or "," for numbers such as
+/// 1.234,56; `size` and `channels` of images as in
 /// ImageReader; `columns`, a map from a column to its type, or to `{type: ..., key: ...}` to give
 /// it another key:
 ///
@@ -232,7 +250,7 @@ CsvRows read_rows(const Config& params) {
 ///
 /// Throws Error with file, line and column for a cell of another type and for a missing image, with
 /// the columns for missing values, and when there are no rows.
-class Csv : public Dataset {
+class Csv : public Dataset, public KeepsFloat64 {
  public:
   explicit Csv(const Config& params) : Csv(read_rows(params), params) {
     for (const auto& column : columns_) {
@@ -298,13 +316,44 @@ class Csv : public Dataset {
     return keys;
   }
 
-  std::string notice() const override { return notice_; }
+  void keep_float64(std::string_view key) override {
+    for (auto& column : columns_) {
+      if (column.key == key && column.exact.defined()) column.numbers = column.exact;
+    }
+  }
+
+  std::string notice() const override {
+    std::vector<std::string> notices = {notice_};
+    for (const auto& column : columns_) {
+      if (column.type == CsvType::kImage) notices.push_back(reader_.notice("", column.texts));
+      notices.push_back(rounding_of(column));
+    }
+    return joined_notices(notices);
+  }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     return ImageReader::collate(examples, std::move(indices));
   }
 
  private:
+  /// A warning when float32 rounds away a thousandth of a standard deviation or more.
+  std::string rounding_of(const CsvColumn& column) const {
+    constexpr double kMostLost = 1e-3;
+    if (!column.exact.defined() || column.numbers.scalar_type() == at::kDouble) return {};
+    const at::Tensor parts = column.exact.dim() == 1 ? column.exact.unsqueeze(1) : column.exact;
+    Float32Loss worst;
+    for (int64_t i = 0; i < parts.size(1); ++i) {
+      const Float32Loss loss = float32_loss(parts.select(1, i).contiguous());
+      if (loss.share > worst.share) worst = loss;
+    }
+    if (worst.share < kMostLost) return {};
+    return fmt::format(
+        "{}{}: \"{}\": float32 rounds its numbers by up to {}, and their standard deviation is "
+        "{}; a Standardized around the table subtracts before it rounds",
+        kWarning, table_.path, column.name, short_number(worst.share * worst.deviation),
+        short_number(worst.deviation));
+  }
+
   Csv(CsvRows rows, const Config& params)
       : reader_(params),
         table_(std::move(rows.table)),
@@ -357,8 +406,10 @@ STEPOP_REGISTER_DATASET(
       {"fills", "null", "fitted: the means and medians of the training rows"},
       {"classes", "null", "fitted, in configs of 0.1.0: the texts of the training rows"},
       {"separator", "\",\"", "one character"},
+      {"decimal", "\".\"", "\",\": numbers have a decimal comma, and points between thousands"},
       {"size", "null", "[H, W] to resize images and masks to; null: as stored"},
-      {"channels", "null", "of images, 1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});
+      {"channels", "null", "of images, 1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
+      exif_parameter()}});
 
 }  // namespace
 }  // namespace stepop

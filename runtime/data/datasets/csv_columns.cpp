@@ -5,18 +5,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/core/base/float32.h"
 #include "runtime/core/base/key_hash.h"
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/base/text.h"
+#include "runtime/data/datasets/csv_numbers.h"
 
 namespace stepop {
 namespace {
@@ -85,38 +85,28 @@ CsvColumnOptions read_options(const std::string& name, const Value& value, const
   return options;
 }
 
-/// Parses all of `cell` except spaces around it, with from_chars; a leading plus is allowed.
-template <class T>
-std::errc parse(std::string_view cell, T& number) {
-  while (cell.starts_with(' ')) cell.remove_prefix(1);
-  while (cell.ends_with(' ')) cell.remove_suffix(1);
-  if (cell.starts_with('+') && !cell.starts_with("+-")) cell.remove_prefix(1);
-  const auto [end, status] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
-  return end == cell.data() + cell.size() ? status : std::errc::invalid_argument;
-}
-
 bool parse_int(const std::string& cell, int64_t& number) {
-  return parse(cell, number) == std::errc();
+  return parse_csv_number(cell, number) == std::errc();
 }
 
-bool parse_float(const std::string& cell, float& number) {
-  double wide = 0;
-  if (parse(cell, wide) != std::errc()) return false;
-  if (std::isfinite(wide) && std::abs(wide) > std::numeric_limits<float>::max()) return false;
-  number = static_cast<float>(wide);
-  return true;
+/// A number that float32 can hold.
+bool parse_float(const std::string& cell, double& number) {
+  return parse_csv_number(cell, number) == std::errc() &&
+         (!std::isfinite(number) || fits_float32(number));
 }
 
-template <class T, class Parse>
+/// `advice`, a function of a cell that cannot be parsed, ends the message.
+template <class T, class Parse, class Advice>
 at::Tensor numbers(const CsvTable& table, size_t column, at::ScalarType type, const char* expected,
-                   const Parse& parse_cell) {
+                   const Parse& parse_cell, const Advice& advice) {
   const auto& cells = table.columns[column];
   at::Tensor all = at::empty({static_cast<int64_t>(cells.size())}, type);
   auto* target = all.mutable_data_ptr<T>();
   for (size_t row = 0; row < cells.size(); ++row) {
     if (parse_cell(cells[row], target[row])) continue;
-    throw Error(fmt::format("{}: expected {}, found {}", table.where(column, row), expected,
-                            cells[row].empty() ? "an empty cell" : '"' + cells[row] + '"'));
+    throw Error(fmt::format("{}: expected {}, found {}{}", table.where(column, row), expected,
+                            cells[row].empty() ? "an empty cell" : '"' + cells[row] + '"',
+                            advice(cells[row])));
   }
   return all;
 }
@@ -146,13 +136,15 @@ void number_classes(const CsvTable& table, size_t column, const CsvColumnOptions
                                    ? classes.expected()
                                    : fmt::format("a class of {}", list_text(classes.names()));
   std::unordered_map<std::string_view, std::optional<int64_t>, KeyHash> known;
-  result.numbers = numbers<int64_t>(table, column, at::kLong, expected.c_str(),
-                                    [&](const std::string& cell, int64_t& number) {
-                                      const auto [place, is_new] = known.try_emplace(cell);
-                                      if (is_new) place->second = classes.find(cell);
-                                      number = place->second.value_or(0);
-                                      return place->second.has_value();
-                                    });
+  result.numbers = numbers<int64_t>(
+      table, column, at::kLong, expected.c_str(),
+      [&](const std::string& cell, int64_t& number) {
+        const auto [place, is_new] = known.try_emplace(cell);
+        if (is_new) place->second = classes.find(cell);
+        number = place->second.value_or(0);
+        return place->second.has_value();
+      },
+      [](const std::string&) { return std::string(); });
 }
 
 /// The files that the cells name, relative to the table's own folder. A missing file is found here
@@ -176,6 +168,11 @@ std::vector<std::string> image_paths(const CsvTable& table, size_t column) {
   return paths;
 }
 
+void set_floats(CsvColumn& column, const at::Tensor& float64) {
+  column.numbers = float64.to(at::kFloat);
+  if (float32_loss(float64).share > kLeastFloat32Loss) column.exact = float64;
+}
+
 CsvColumn read_column(const CsvTable& table, size_t column, const CsvColumnOptions& options,
                       const Config& params, const CsvClasses& classes) {
   const auto& cells = table.columns[column];
@@ -184,12 +181,18 @@ CsvColumn read_column(const CsvTable& table, size_t column, const CsvColumnOptio
                    .type = options.type ? *options.type : infer_csv_type(cells),
                    .numbers = {},
                    .texts = {}};
+  const bool has_decimal_commas = params.get("decimal", ".") == ",";
+  const auto advice = [&](const std::string& cell) {
+    return number_advice(cell, has_decimal_commas);
+  };
   switch (result.type) {
     case CsvType::kInt:
-      result.numbers = numbers<int64_t>(table, column, at::kLong, "a whole number", parse_int);
+      result.numbers =
+          numbers<int64_t>(table, column, at::kLong, "a whole number", parse_int, advice);
       break;
     case CsvType::kFloat:
-      result.numbers = numbers<float>(table, column, at::kFloat, "a float32 number", parse_float);
+      set_floats(result, numbers<double>(table, column, at::kDouble, "a float32 number",
+                                         parse_float, advice));
       break;
     case CsvType::kClass:
       number_classes(table, column, options, params, classes, result);
@@ -204,6 +207,9 @@ CsvColumn read_column(const CsvTable& table, size_t column, const CsvColumnOptio
     case CsvType::kSkip:
       break;
   }
+  if (options.type) return result;
+  result.note = result.type == CsvType::kText ? note_on_text(table, column, has_decimal_commas)
+                                              : note_on_leading_zeros(table, column);
   return result;
 }
 
@@ -238,8 +244,8 @@ CsvType infer_csv_type(const std::vector<std::string>& cells) {
   CsvType type = CsvType::kInt;
   for (const auto& cell : cells) {
     int64_t whole = 0;
-    float number = 0;
-    const std::errc status = parse(cell, whole);
+    double number = 0;
+    const std::errc status = parse_csv_number(cell, whole);
     if (status == std::errc()) continue;
     if (status == std::errc::result_out_of_range || !parse_float(cell, number)) {
       return CsvType::kText;

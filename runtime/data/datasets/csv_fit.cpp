@@ -14,6 +14,7 @@
 #include "runtime/core/base/random.h"
 #include "runtime/core/base/text.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/datasets/csv_numbers.h"
 #include "runtime/data/fitted.h"
 
 namespace stepop {
@@ -187,7 +188,11 @@ CsvFit complete(CsvFit saved, const CsvFit& fitted) {
 }  // namespace
 
 CsvTable read_csv_table(const Config& params, std::vector<std::string>& absent) {
-  if (!params.has("fit")) return read_table(params);
+  if (!params.has("fit")) {
+    CsvTable table = read_table(params);
+    read_decimal_commas(table, params);
+    return table;
+  }
   const Config part = part_to_fit(params, "Csv");
   const auto inherit = [&](const char* key) {
     const Value* value = part.peek(key);
@@ -196,6 +201,7 @@ CsvTable read_csv_table(const Config& params, std::vector<std::string>& absent) 
     return true;
   };
   inherit("separator");
+  inherit("decimal");
   // Folds belong to one table; another table is used whole.
   if (inherit("path")) {
     for (const char* key : {"folds", "fold", "fold_seed", "fold_by"}) inherit(key);
@@ -206,7 +212,8 @@ CsvTable read_csv_table(const Config& params, std::vector<std::string>& absent) 
     if (value == nullptr || value->is_null() || params.has(key)) continue;
     params.set_default(key, without_absent(*value, table, absent));
   }
-  for (const char* key : {"masks", "size", "channels"}) inherit(key);
+  for (const char* key : {"masks", "size", "channels", "exif"}) inherit(key);
+  read_decimal_commas(table, params);
   return table;
 }
 
@@ -259,7 +266,8 @@ CsvFit fit_csv(const CsvTable& table, const MissingValues& missing, const CsvFol
   const auto classes = open_classes(table, params, /*is_known=*/true);
   CsvFit fit = read_saved(part);
   if (!has_all(fit, fills, classes)) {
-    const CsvTable training = read_table(part);
+    CsvTable training = read_table(part);
+    read_decimal_commas(training, part);
     const MissingValues missing_there(training, part);
     fit = complete(std::move(fit),
                    fit_here(training, missing_there, read_csv_folds(training, part), part));

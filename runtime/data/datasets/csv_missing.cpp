@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <string_view>
@@ -11,6 +10,7 @@
 
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
+#include "runtime/data/datasets/csv_numbers.h"
 
 namespace stepop {
 namespace {
@@ -18,22 +18,6 @@ namespace {
 using Action = MissingRule::Action;
 
 bool is_number(CsvType type) { return type == CsvType::kInt || type == CsvType::kFloat; }
-
-std::string_view without_spaces(std::string_view cell) {
-  while (cell.starts_with(' ')) cell.remove_prefix(1);
-  while (cell.ends_with(' ')) cell.remove_suffix(1);
-  return cell;
-}
-
-/// Whether a cell among numbers stands for "not known".
-bool is_missing_number(std::string_view cell) {
-  cell = without_spaces(cell);
-  if (cell.size() > 4) return false;
-  std::string small(cell);
-  for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return small.empty() || small == "na" || small == "n/a" || small == "nan" || small == "null" ||
-         small == "none";
-}
 
 MissingRule rule_of(const Value& value, const Config& params, const std::string& place,
                     bool is_named) {
@@ -200,12 +184,9 @@ std::map<std::string, double> MissingValues::fit(const std::vector<bool>& is_tak
     std::vector<double> values;
     for (size_t row = 0; row < cells.size(); ++row) {
       if (!is_taken[row] || is_missing_number(cells[row])) continue;
-      std::string_view cell = without_spaces(cells[row]);
-      if (cell.starts_with('+')) cell.remove_prefix(1);
       double value = 0;
-      const auto [end, status] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
       // A cell that is not a number is reported when the column is read.
-      if (status == std::errc() && end == cell.data() + cell.size()) values.push_back(value);
+      if (parse_csv_number(cells[row], value) == std::errc()) values.push_back(value);
     }
     const bool is_mean = column.rule.action == Action::kMean;
     const char* what = is_mean ? "mean" : "median";

@@ -6,16 +6,17 @@
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/class_files.h"
 #include "runtime/data/datasets/image_reader.h"
+#include "runtime/data/notice.h"
 
 namespace stepop {
 namespace {
 
 /// A folder with one folder of PNG and JPEG images for each class: `path/cat/1.png`.
 ///
-/// Parameters: `path`, the folder; `classes` and `unknown` as in list_class_files; `size` and
-/// `channels` as in ImageReader. Images are found by their extension, at any depth below a class
-/// folder, in the order of their names. Hidden files and folders, and images that lie beside the
-/// class folders, are left out.
+/// Parameters: `path`, the folder; `classes` and `unknown` as in list_class_files; `size`,
+/// `channels` and `exif` as in ImageReader. Images are found by their extension, at any depth below
+/// a class folder, in the order of their names. Hidden files and folders are passed over; other
+/// files, and images that lie beside the class folders, are left out, which `notice` says.
 ///
 /// An example holds `image`, float [C, H, W] in [-1, 1], `class`, int64 [], if there are classes,
 /// and the text `path`, relative to the folder. Throws Error as list_class_files does.
@@ -26,7 +27,7 @@ class ImageFolder : public Dataset {
         reader_(params),
         files_(list_class_files(
             params, folder_,
-            {kImageEndings, "PNG or JPEG image", "images", "NAME.png, .jpg or .jpeg"})) {}
+            {image_endings(), "PNG or JPEG image", "images", "NAME.png, .jpg or .jpeg"})) {}
 
   int64_t size() const override { return static_cast<int64_t>(files_.paths.size()); }
 
@@ -47,7 +48,10 @@ class ImageFolder : public Dataset {
     if (!files_.classes.defined()) return {};
     return {"class"};
   }
-  std::string notice() const override { return files_.notice; }
+  std::string notice() const override {
+    return joined_notices({files_.notice, files_.left_out.notice(folder_, size()),
+                           reader_.notice(folder_, files_.paths)});
+  }
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     return ImageReader::collate(examples, std::move(indices));
   }
@@ -58,18 +62,18 @@ class ImageFolder : public Dataset {
   ClassFiles files_;
 };
 
-STEPOP_REGISTER_DATASET(ImageFolder,
-                        {"PNG and JPEG images, one folder for each class.",
-                         {{"path", "", "folder of the class folders", true},
-                          {"classes", "null",
-                           "class folders that are read, in the training in the order of their "
-                           "numbers; null: all, sorted by name; []: images without classes"},
-                          {"unknown", "error",
-                           "a folder that is no class of the training is an error; id: it has the "
-                           "number behind the last class"},
-                          {"size", "null", "[H, W] to resize to; null: as stored"},
-                          {"channels", "null",
-                           "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});
+STEPOP_REGISTER_DATASET(
+    ImageFolder, {"PNG and JPEG images, one folder for each class.",
+                  {{"path", "", "folder of the class folders", true},
+                   {"classes", "null",
+                    "class folders that are read, in the training in the order of their "
+                    "numbers; null: all, sorted by name; []: images without classes"},
+                   {"unknown", "error",
+                    "a folder that is no class of the training is an error; id: it has the "
+                    "number behind the last class"},
+                   {"size", "null", "[H, W] to resize to; null: as stored"},
+                   {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
+                   exif_parameter()}});
 
 }  // namespace
 }  // namespace stepop

@@ -3,9 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/formats/gzip_file.h"
+#include "runtime/core/pictures/exif.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/core/pictures/resize.h"
+#include "runtime/core/pictures/webp.h"
 #include "runtime/data/datasets/class_files.h"
+#include "runtime/data/notice.h"
 
 namespace stepop {
 namespace {
@@ -15,13 +24,33 @@ constexpr auto kMostArea = static_cast<int64_t>(kMostPixels);
 
 }  // namespace
 
-std::vector<std::string> list_images(const std::string& folder, const std::string& below) {
-  return list_files(folder, below, kImageEndings);
+const std::vector<std::string_view>& image_endings() {
+  static const std::vector<std::string_view> endings = [] {
+    std::vector<std::string_view> all = {".png", ".jpg", ".jpeg"};
+    if (has_webp()) all.emplace_back(".webp");
+    return all;
+  }();
+  return endings;
 }
 
-ImageReader::ImageReader(const Config& params)
+std::vector<std::string> list_images(const std::string& folder, LeftOut& left_out) {
+  try {
+    return list_files(folder, "", image_endings(), left_out);
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw Error(
+        fmt::format("{}: cannot be listed: {}", error.path1().string(), error.code().message()));
+  }
+}
+
+Parameter exif_parameter() {
+  return {"exif", "false",
+          "true: images are turned upright, as their EXIF orientation says; false: as stored"};
+}
+
+ImageReader::ImageReader(const Config& params, bool has_exif)
     : channels_(params.get<int64_t>("channels", 0)),
-      size_(params.get("size", std::vector<int64_t>())) {
+      size_(params.get("size", std::vector<int64_t>())),
+      has_exif_(has_exif && params.get("exif", false)) {
   if (params.has("channels") && channels_ != 1 && channels_ != 3 && channels_ != 4) {
     throw params.error(
         "channels",
@@ -41,12 +70,14 @@ ImageReader::ImageReader(const Config& params)
 }
 
 at::Tensor ImageReader::read(const std::string& path) const {
+  if (has_exif_) return decode(read_plain_or_gzip(path), path);
   const at::Tensor image = read_image(path, channels_);
   return size_.empty() ? image : resize_image(image, size_);
 }
 
 at::Tensor ImageReader::decode(std::string_view bytes, const std::string& name) const {
-  const at::Tensor image = decode_image(bytes, name, channels_);
+  at::Tensor image = decode_image(bytes, name, channels_);
+  if (has_exif_) image = turned_upright(image, exif_orientation(bytes));
   return size_.empty() ? image : resize_image(image, size_);
 }
 
@@ -56,7 +87,31 @@ at::Tensor ImageReader::read_mask(const std::string& path) const {
 }
 
 at::Tensor ImageReader::read_stored(const std::string& path) const {
-  return size_.empty() ? read_stored_image(path, channels_) : read(path);
+  if (!size_.empty()) return read(path);
+  const at::Tensor image = read_stored_image(path, channels_);
+  return has_exif_ ? turned_upright(image, exif_orientation_of_file(path)) : image;
+}
+
+std::string orientation_notice(const std::string& folder, std::span<const std::string> files) {
+  constexpr size_t kMostLookedAt = 1000;
+  const size_t count = std::min(files.size(), kMostLookedAt);
+  int64_t found = 0;
+  std::string first;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string& file = files[i * files.size() / count];
+    const int orientation =
+        exif_orientation_of_file(folder.empty() ? file : fmt::format("{}/{}", folder, file));
+    if (orientation == kUpright) continue;
+    if (found++ == 0) first = fmt::format("{}: {}", file, orientation);
+  }
+  if (found == 0) return {};
+  const std::string looked_at =
+      counted(static_cast<int64_t>(count), "image") + (count < files.size() ? " looked at" : "");
+  return fmt::format(
+      "{}{}{} of {} {} an EXIF orientation ({}) and {} read as stored, mirrored or on the side; "
+      "\"exif: true\" turns images upright",
+      kWarning, folder.empty() ? "" : folder + ": ", with_thousands(found), looked_at,
+      found == 1 ? "has" : "have", first, found == 1 ? "is" : "are");
 }
 
 Batch ImageReader::collate(const std::vector<Example>& examples, std::vector<int64_t> indices) {

@@ -2,27 +2,41 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/core/config/config.h"
+#include "runtime/core/config/registry.h"
 #include "runtime/data/batch.h"
+#include "runtime/data/datasets/left_out.h"
 
 namespace stepop {
 
-inline const std::vector<std::string_view> kImageEndings = {".png", ".jpg", ".jpeg"};
+/// The endings of files that `read_image` reads: PNG, JPEG and, with libwebp, WebP.
+const std::vector<std::string_view>& image_endings();
 
-/// The PNG and JPEG files at any depth below `folder`/`below`, by their extension, relative to
-/// `folder` and sorted. Hidden files and folders are left out. Throws std::filesystem's error for a
-/// folder that cannot be listed.
-std::vector<std::string> list_images(const std::string& folder, const std::string& below = "");
+/// The images at any depth below `folder`, by their extension, relative to `folder` and sorted; the
+/// other files are added to `left_out`. Hidden files and folders are passed over. Throws Error for
+/// a folder that cannot be listed.
+std::vector<std::string> list_images(const std::string& folder, LeftOut& left_out);
+
+/// A warning when some of these files, of which at most 1,000 are looked at, have an EXIF
+/// orientation other than upright; empty when there are none. `folder`, which may be empty, is
+/// before each path.
+std::string orientation_notice(const std::string& folder, std::span<const std::string> files);
+
+/// The parameter `exif` of datasets that read images.
+Parameter exif_parameter();
 
 /// Reads a dataset's images according to its parameters: `channels`, 1, 3 or 4, by default as many
-/// as each file has; `size`, [H, W] to resize to, by default as stored.
+/// as each file has; `size`, [H, W] to resize to, by default as stored; `exif`, whether images are
+/// turned upright first, as their EXIF orientation says.
 class ImageReader {
  public:
-  explicit ImageReader(const Config& params);
+  /// Without `has_exif`, `params` has no `exif`.
+  explicit ImageReader(const Config& params, bool has_exif = true);
 
   /// The image in a PNG or JPEG file: float [C, H, W] in [-1, 1], resized as by resize_image.
   at::Tensor read(const std::string& path) const;
@@ -37,6 +51,11 @@ class ImageReader {
   /// The image as stepop::read_stored_image returns it, for a caller that resizes it.
   at::Tensor read_stored(const std::string& path) const;
 
+  /// `orientation_notice`, unless images are turned upright.
+  std::string notice(const std::string& folder, std::span<const std::string> files) const {
+    return has_exif_ ? "" : orientation_notice(folder, files);
+  }
+
   /// The same as stepop::collate, but an error about images of different shapes names the
   /// parameters that help.
   static Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices);
@@ -44,6 +63,7 @@ class ImageReader {
  private:
   int64_t channels_;
   std::vector<int64_t> size_;  ///< [H, W], or empty.
+  bool has_exif_;              ///< Whether images are turned upright.
 };
 
 }  // namespace stepop

@@ -18,6 +18,7 @@
 #include "runtime/core/system/read_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/image_reader.h"
+#include "runtime/data/notice.h"
 #include "runtime/data/text/tokenizer.h"
 
 namespace stepop {
@@ -96,8 +97,11 @@ class ImageText : public Dataset {
   }
 
   std::string notice() const override {
-    if (left_out_ == 0) return {};
-    return fmt::format("{}: {} without a caption left out", folder_, counted(left_out_, "image"));
+    std::string text;
+    if (left_out_ > 0) {
+      text = fmt::format("{}: {} without a caption left out", folder_, counted(left_out_, "image"));
+    }
+    return joined_notices({text, left_out_notice_, reader_.notice(folder_, images_)});
   }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
@@ -123,6 +127,17 @@ class ImageText : public Dataset {
     return fs::path(image).replace_extension(".txt").string();
   }
 
+  /// Whether a file is the caption of an image beside it.
+  bool is_caption(const std::string& file) const {
+    if (!file.ends_with(".txt")) return false;
+    const std::string name = file.substr(0, file.size() - 3);  // with its dot
+    for (auto image = std::ranges::lower_bound(images_, name);
+         image != images_.end() && image->starts_with(name); ++image) {
+      if (image->find_first_of("./", name.size()) == std::string::npos) return true;
+    }
+    return false;
+  }
+
   void list_folder(const Config& params) {
     const auto missing = params.get("missing", "error");
     if (missing != "error" && missing != "drop" && missing != "empty") {
@@ -130,12 +145,10 @@ class ImageText : public Dataset {
                          fmt::format("expected error, drop or empty, found \"{}\"", missing));
     }
     std::vector<std::string> without;
-    try {
-      images_ = list_images(folder_);
-    } catch (const fs::filesystem_error& error) {
-      throw Error(
-          fmt::format("{}: cannot be listed: {}", error.path1().string(), error.code().message()));
-    }
+    LeftOut left_out;
+    images_ = list_images(folder_, left_out);
+    left_out.forget([&](const std::string& file) { return is_caption(file); });
+    left_out_notice_ = left_out.notice(folder_, std::ssize(images_));
     const auto found = images_.size();
     for (auto& image : images_) {
       std::error_code ignored;
@@ -219,6 +232,7 @@ class ImageText : public Dataset {
                                        ///< files.
   bool allows_missing_ = false;
   int64_t left_out_ = 0;
+  std::string left_out_notice_;  ///< About files that are neither images nor captions.
   mutable std::once_flag is_counted_;
   mutable at::Tensor lengths_;
 };
@@ -236,7 +250,8 @@ STEPOP_REGISTER_DATASET(
       {"tokenizer", "null", "bytes, {class: bpe, path: tokenizer.json} ...; null: texts alone"},
       {"length", "null", "most tokens of a caption; the others are cut off"},
       {"size", "null", "[H, W] to resize to; null: as stored"},
-      {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});
+      {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
+      exif_parameter()}});
 
 }  // namespace
 }  // namespace stepop

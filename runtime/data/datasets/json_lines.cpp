@@ -24,6 +24,8 @@
 #include "runtime/core/system/mapped_file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/image_reader.h"
+#include "runtime/data/keeps_float64.h"
+#include "runtime/data/notice.h"
 #include "runtime/data/text/json_part.h"
 #include "runtime/data/text/text_units.h"
 
@@ -61,8 +63,9 @@ at::Tensor tensor_of_items(const std::vector<const Json*>& items, at::IntArrayRe
 }
 
 /// A number, a boolean or nested lists of them as int64, float32 or bool; with `is_float` numbers
-/// as float32, and null as NaN. Throws Error, which begins with `key`, for anything else.
-at::Tensor json_tensor(const Json& value, bool is_float, const std::string& key) {
+/// as float32, and null as NaN; floats are float64 with `is_wide`. Throws Error, which begins with
+/// `key`, for anything else.
+at::Tensor json_tensor(const Json& value, bool is_float, bool is_wide, const std::string& key) {
   std::vector<int64_t> shape;
   for (const Json* part = &value; part->is_array(); part = &part->front()) {
     if (shape.size() == kMostDimensions) {
@@ -87,14 +90,15 @@ at::Tensor json_tensor(const Json& value, bool is_float, const std::string& key)
           .expected(item->is_null() ? "a value; \"floats\" reads null as NaN" : "a number");
     }
     is_whole = is_whole && item->is_number_integer();
-    const bool is_wide =
+    const bool is_too_large =
         item->is_number_unsigned() && !std::in_range<int64_t>(item->get<uint64_t>());
-    if ((is_wide && !is_float) || !std::isfinite(item->get<float>())) {
+    if ((is_too_large && !is_float) || !std::isfinite(item->get<float>())) {
       throw JsonPart(key, *item).expected("a number that fits into int64 or float32");
     }
   }
-  return is_whole ? tensor_of_items<int64_t>(items, shape, at::kLong)
-                  : tensor_of_items<float>(items, shape, at::kFloat);
+  if (is_whole) return tensor_of_items<int64_t>(items, shape, at::kLong);
+  return is_wide ? tensor_of_items<double>(items, shape, at::kDouble)
+                 : tensor_of_items<float>(items, shape, at::kFloat);
 }
 
 /// The value at `path`: under that very name, or inside of nested objects. Null when it is missing.
@@ -143,7 +147,7 @@ bool has_item(const std::vector<std::string>& items, std::string_view item) {
 /// A plain file is mapped: 8 bytes a line stay in memory, and `get` parses its line. A packed file
 /// is unpacked into memory. The first call of `labels` reads all lines. Throws Error with file and
 /// line for what fits none of the above, and for another type than in the first line.
-class JsonLines : public Dataset {
+class JsonLines : public Dataset, public KeepsFloat64 {
  public:
   explicit JsonLines(const Config& params)
       : reader_(params),
@@ -182,10 +186,21 @@ class JsonLines : public Dataset {
   at::Tensor labels(std::string_view key) const override {
     if (!has_item(scalars_, key)) return {};
     std::call_once(are_read_, [&] { read_labels(); });
-    return labels_.at(key);
+    return labels_.at(key).to(types_.at(key));
   }
 
   std::vector<std::string> label_keys() const override { return scalars_; }
+
+  std::string notice() const override {
+    std::vector<std::string> notices;
+    for (const auto& key : images_) notices.push_back(reader_.notice("", paths_of(key)));
+    return joined_notices(notices);
+  }
+
+  void keep_float64(std::string_view key) override {
+    at::ScalarType* type = types_.find(key);
+    if (type != nullptr && *type == at::kFloat) *type = at::kDouble;
+  }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     return images_.empty() && masks_.empty() ? stepop::collate(examples, std::move(indices))
@@ -263,8 +278,11 @@ class JsonLines : public Dataset {
     } else if (value.is_string()) {
       example.texts.set(key, value.get<std::string>());
     } else {
-      at::Tensor tensor = json_tensor(value, has_item(floats_, key), key);
-      if (const auto* type = types_.find(key); type != nullptr && *type != tensor.scalar_type()) {
+      const auto* type = types_.find(key);
+      const bool is_wide = type != nullptr && (*type == at::kDouble || only_scalars);
+      at::Tensor tensor = json_tensor(value, has_item(floats_, key), is_wide, key);
+      const bool is_other = type != nullptr && *type != tensor.scalar_type();
+      if (is_other && !(only_scalars && *type == at::kFloat && tensor.is_floating_point())) {
         throw Error(
             fmt::format("{}: {} is of another type than in the first line; \"floats: [{}]\" "
                         "reads all numbers as float32",
@@ -274,8 +292,29 @@ class JsonLines : public Dataset {
     }
   }
 
+  /// The paths of images under `key`, of at most 1,000 lines.
+  std::vector<std::string> paths_of(const std::string& key) const {
+    constexpr int64_t kMostLines = 1000;
+    const auto folder = std::filesystem::path(file_.path()).parent_path();
+    const std::string* path = keys_.find(key);
+    std::vector<std::string> paths;
+    const int64_t count = std::min(size(), kMostLines);
+    for (int64_t i = 0; i < count; ++i) {
+      visit(i * size() / count, [&](const Json& line) {
+        const Json* value = find_json(line, path == nullptr ? key : *path);
+        if (value != nullptr && value->is_string()) {
+          paths.push_back((folder / value->get<std::string>()).string());
+        }
+      });
+    }
+    return paths;
+  }
+
   void read_labels() const {
-    for (const auto& key : scalars_) labels_.set(key, at::empty({size()}, types_.at(key)));
+    for (const auto& key : scalars_) {
+      const at::ScalarType type = types_.at(key);
+      labels_.set(key, at::empty({size()}, type == at::kFloat ? at::kDouble : type));
+    }
     for (int64_t i = 0; i < size(); ++i) {
       visit(i, [&](const Json& line) {
         const Example example = convert(line, /*only_scalars=*/true);
@@ -295,7 +334,7 @@ class JsonLines : public Dataset {
   OrderedMap<at::ScalarType> types_;  ///< The types in the first line.
   std::vector<std::string> scalars_;  ///< The keys of its numbers and booleans.
   mutable std::once_flag are_read_;
-  mutable OrderedMap<at::Tensor> labels_;
+  mutable OrderedMap<at::Tensor> labels_;  ///< Floats are float64.
 };
 
 STEPOP_REGISTER_DATASET(
@@ -308,6 +347,7 @@ STEPOP_REGISTER_DATASET(
       {"images", "[]", "keys whose texts are paths of PNG or JPEG files, relative to the file"},
       {"masks", "[]", "keys whose texts are paths of PNG files of class numbers, int64 [H, W]"},
       {"size", "null", "[H, W] to resize images and masks to; null: as stored"},
+      exif_parameter(),
       {"channels", "null", "of images, 1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});
 
 }  // namespace

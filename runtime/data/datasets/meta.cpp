@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,10 +17,14 @@
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/formats/npy_file.h"
+#include "runtime/core/pictures/exif.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/data/class_numbers.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/datasets/image_reader.h"
 #include "runtime/data/datasets/meta_labels.h"
+#include "runtime/data/keeps_float64.h"
+#include "runtime/data/notice.h"
 
 namespace stepop {
 namespace {
@@ -136,10 +141,12 @@ MetaLoader loader_of(const MetaFolder& folder, const MetaLabel& label, const Con
 /// [C, H, W], float in [-1, 1] unless `support` says otherwise: "0->1" gives floats in [0, 1],
 /// "0->255" bytes. The loader `np` gives the array in a file, and `category` the text or number
 /// among `categories`. Relative paths begin at the folder.
-class Meta : public Dataset {
+class Meta : public Dataset, public KeepsFloat64 {
  public:
   explicit Meta(const Config& params)
-      : folder_(get_folder(params, "path")), keeps_float64_(params.get("float64", false)) {
+      : folder_(get_folder(params, "path")),
+        keeps_float64_(params.get("float64", false)),
+        has_exif_(params.get("exif", false)) {
     MetaFolder folder = read_meta_folder(folder_);
     size_ = folder.labels[0].array.rows();
     std::vector<std::string> keys;
@@ -176,7 +183,7 @@ class Meta : public Dataset {
         text = array.gather_texts(rows)[0];
         example.texts.set(key, text);
       } else {
-        at::Tensor row = finished(array.gather(rows)).squeeze(0);
+        at::Tensor row = finished(array.gather(rows), key).squeeze(0);
         example.tensors.set(key, field.classes ? field.classes->apply(row) : row);
       }
       if (is_loaded) load(field, index, text, example);
@@ -188,7 +195,7 @@ class Meta : public Dataset {
   at::Tensor labels(std::string_view key) const override {
     for (const MetaField& field : fields_) {
       if (!is_label(field) || key_of(field) != key) continue;
-      const at::Tensor all = finished(field.label.array.all());
+      const at::Tensor all = finished(field.label.array.all(), key);
       return field.classes ? field.classes->apply(all) : all;
     }
     return {};
@@ -202,11 +209,19 @@ class Meta : public Dataset {
     return keys;
   }
 
+  void keep_float64(std::string_view key) override { kept_.emplace(key); }
+
   std::string notice() const override {
-    std::string text = class_notice_;
-    if (left_out_.empty()) return text;
-    return fmt::format("{}{}{}: left out {}: only texts of one dimension, [N], are read", text,
-                       text.empty() ? "" : "; ", folder_, list_text(left_out_));
+    std::vector<std::string> notices = {class_notice_};
+    if (!left_out_.empty()) {
+      notices.push_back(fmt::format("{}: left out {}: only texts of one dimension, [N], are read",
+                                    folder_, list_text(left_out_)));
+    }
+    for (const auto& field : fields_) {
+      if (has_exif_ || field.loader.kind != MetaLoader::Kind::kImage) continue;
+      notices.push_back(orientation_notice("", files_of(field)));
+    }
+    return joined_notices(notices);
   }
 
  private:
@@ -263,8 +278,10 @@ class Meta : public Dataset {
     if (!notice.empty()) class_notice_ += (class_notice_.empty() ? "" : "; ") + notice;
   }
 
-  at::Tensor finished(const at::Tensor& rows) const {
-    return rows.scalar_type() == at::kDouble && !keeps_float64_ ? rows.to(at::kFloat) : rows;
+  at::Tensor finished(const at::Tensor& rows, std::string_view key) const {
+    const bool is_rounded =
+        rows.scalar_type() == at::kDouble && !keeps_float64_ && !kept_.contains(key);
+    return is_rounded ? rows.to(at::kFloat) : rows;
   }
 
   void load(const MetaField& field, int64_t index, const std::string& text,
@@ -279,12 +296,10 @@ class Meta : public Dataset {
               : text;
       return set_category(field, place, example);
     }
-    const std::filesystem::path path =
-        std::filesystem::path(folder_) / std::filesystem::path(loader.root) / text;
-    const std::string file = path.lexically_normal().string();
+    const std::string file = file_of(field, text);
     example.tensors.set(key, loader.kind == MetaLoader::Kind::kImage
                                  ? image_in(file, loader)
-                                 : finished(open_npy(file).all()));
+                                 : finished(open_npy(file).all(), key));
   }
 
   void set_category(const MetaField& field, const std::string& place, Example& example) const {
@@ -310,8 +325,29 @@ class Meta : public Dataset {
     }
   }
 
-  static at::Tensor image_in(const std::string& file, const MetaLoader& loader) {
+  std::string file_of(const MetaField& field, const std::string& row) const {
+    const std::filesystem::path path =
+        std::filesystem::path(folder_) / std::filesystem::path(field.loader.root) / row;
+    return path.lexically_normal().string();
+  }
+
+  /// The files of images, of at most 1,000 examples.
+  std::vector<std::string> files_of(const MetaField& field) const {
+    constexpr int64_t kMostRows = 1000;
+    std::vector<int64_t> rows(static_cast<size_t>(std::min(size_, kMostRows)));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      rows[i] = static_cast<int64_t>(i) * size_ / std::ssize(rows);
+    }
+    std::vector<std::string> files;
+    for (const auto& row : field.label.array.gather_texts(rows)) {
+      files.push_back(file_of(field, row));
+    }
+    return files;
+  }
+
+  at::Tensor image_in(const std::string& file, const MetaLoader& loader) const {
     at::Tensor image = read_stored_image(file);
+    if (has_exif_) image = turned_upright(image, exif_orientation_of_file(file));
     if (!loader.size.empty() && image.sizes().slice(1) != at::IntArrayRef(loader.size)) {
       image = at::_upsample_bicubic2d_aa(image.unsqueeze(0), loader.size, /*align_corners=*/false)
                   .squeeze(0);
@@ -327,6 +363,8 @@ class Meta : public Dataset {
 
   std::string folder_;
   bool keeps_float64_;
+  bool has_exif_;
+  std::set<std::string, std::less<>> kept_;  ///< Keys whose float64 is kept.
   int64_t size_ = 0;
   std::vector<MetaField> fields_;
   std::vector<std::string> left_out_;
@@ -341,7 +379,8 @@ STEPOP_REGISTER_DATASET(
             {"unknown", "error",
              "a category of a list that is none of the training is an error; id: it has the number "
              "behind the last one"},
-            {"float64", "false", "true: kept; else they are read as float32"}}});
+            {"float64", "false", "true: kept; else they are read as float32"},
+            exif_parameter()}});
 
 }  // namespace
 }  // namespace stepop

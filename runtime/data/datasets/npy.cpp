@@ -16,6 +16,7 @@
 #include "runtime/core/formats/npy_file.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/keeps_float64.h"
 
 namespace stepop {
 namespace {
@@ -28,6 +29,7 @@ struct NpyColumn {
   std::string key;
   StoredArray array;
   bool is_image = false;
+  bool keeps_float64 = false;
 
   bool is_text() const { return array.type().is_text(); }
 };
@@ -104,7 +106,7 @@ at::Tensor images_of(const at::Tensor& bytes) {
 /// Numbers keep their type, except that unsigned integers of more than a byte become signed (uint16
 /// becomes int32, uint32 and uint64 become int64). Texts [N] are texts. Throws Error with the file
 /// for anything else, such as pickled objects, and when the arrays differ in their first dimension.
-class Npy : public Dataset {
+class Npy : public Dataset, public KeepsFloat64 {
  public:
   explicit Npy(const Config& params)
       : columns_(chosen(open_files(params), params)), keeps_float64_(params.get("float64", false)) {
@@ -177,6 +179,11 @@ class Npy : public Dataset {
     return keys;
   }
 
+  void keep_float64(std::string_view key) override {
+    const auto column = std::ranges::find(columns_, key, &NpyColumn::key);
+    if (column != columns_.end()) column->keeps_float64 = true;
+  }
+
  private:
   void check(const NpyColumn& column, const Config& params) const {
     const StoredArray& array = column.array;
@@ -211,7 +218,9 @@ class Npy : public Dataset {
 
   at::Tensor finished(const NpyColumn& column, const at::Tensor& rows) const {
     if (column.is_image) return images_of(rows);
-    return rows.scalar_type() == at::kDouble && !keeps_float64_ ? rows.to(at::kFloat) : rows;
+    const bool is_rounded =
+        rows.scalar_type() == at::kDouble && !keeps_float64_ && !column.keeps_float64;
+    return is_rounded ? rows.to(at::kFloat) : rows;
   }
 
   std::vector<NpyColumn> columns_;

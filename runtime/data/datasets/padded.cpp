@@ -13,6 +13,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/keeps_float64.h"
 
 namespace stepop {
 namespace {
@@ -23,7 +24,7 @@ namespace {
 /// For each padded `key`, a batch also holds `key_length`, int64 [B], the sizes of the first
 /// dimension, and with `mask` also `key_mask`, bool [B, T], which is true for the example's own
 /// values. A single example is not padded.
-class Padded : public Dataset {
+class Padded : public Dataset, public KeepsFloat64 {
  public:
   explicit Padded(const Config& params)
       : source_(datasets().build(params, "dataset")),
@@ -43,6 +44,7 @@ class Padded : public Dataset {
   at::Tensor labels(std::string_view key) const override { return source_->labels(key); }
   std::vector<std::string> label_keys() const override { return source_->label_keys(); }
   std::string notice() const override { return source_->notice(); }
+  void keep_float64(std::string_view key) override { stepop::keep_float64(*source_, key); }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     std::vector<Example> rest = examples;

@@ -10,6 +10,8 @@
 #include "runtime/core/config/config.h"
 #include "runtime/data/batch.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/datasets/image_reader.h"
+#include "runtime/data/datasets/left_out.h"
 
 namespace stepop {
 
@@ -44,7 +46,9 @@ std::unique_ptr<PairSource> make_translation_pairs(const Config& params,
 struct ImageList {
   std::string folder;
   std::vector<std::string> files;
+  LeftOut left_out = {};  ///< The other files.
 
+  std::string notice(const ImageReader& reader) const;
   std::string path_of(int64_t index) const {
     return folder + "/" + files[static_cast<size_t>(index)];
   }

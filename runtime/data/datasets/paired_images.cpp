@@ -48,6 +48,7 @@ class PairedImages : public Dataset {
   explicit PairedImages(const Config& params);
 
   int64_t size() const override { return source_->size(); }
+  std::string notice() const override { return source_->notice(); }
 
   Example get(int64_t index, Random& random) const override {
     check_index(index, size());
@@ -232,7 +233,8 @@ std::vector<Parameter> parameters_of_pairs() {
       {"rotate", "false", "half of the pairs hq, lq are turned by a quarter"},
       {"crop", "null", "pixels of a square part of the (large) image; null: the whole"},
       {"random", "true", "the part is taken from anywhere; false: in the middle"},
-      {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}};
+      {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
+      exif_parameter()};
   for (const auto& more : {JointAugmentations::parameters(), InputAugmentations::parameters()}) {
     parameters.insert(parameters.end(), more.begin(), more.end());
   }

@@ -1,6 +1,7 @@
 #include <ATen/ops/_upsample_bicubic2d_aa.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/data/datasets/pair_source.h"
+#include "runtime/data/notice.h"
 
 namespace stepop {
 namespace {
@@ -30,6 +32,8 @@ class ReducedExamples : public PairSource {
  public:
   ReducedExamples(const Config& params, int64_t scale, std::unique_ptr<Dataset> dataset)
       : scale_(scale), dataset_(std::move(dataset)), key_(params.get("key", "image")) {}
+
+  std::string notice() const override { return dataset_->notice(); }
 
   int64_t size() const override { return dataset_->size(); }
 
@@ -81,8 +85,21 @@ class ScaledFolders : public PairSource {
   }
 
   std::string place_of(int64_t index) const override { return large_.place_of(index); }
+  std::string notice() const override {
+    return joined_notices({large_.notice(reader_), small_folder_.empty() ? "" : notice_of_small()});
+  }
 
  private:
+  /// About the files in the folder of small images that belong to no large one.
+  std::string notice_of_small() const {
+    LeftOut left_out;
+    for (auto& file : list_images(small_folder_, left_out)) {
+      if (!std::ranges::binary_search(large_.files, file)) left_out.add(std::move(file));
+    }
+    return joined_notices({left_out.notice(small_folder_, std::ssize(large_.files)),
+                           reader_.notice(small_folder_, large_.files)});
+  }
+
   int64_t scale_;
   ImageList large_;
   std::string small_folder_;  ///< Empty when the small images are made from the large images.
@@ -93,17 +110,16 @@ class ScaledFolders : public PairSource {
 
 ImageList get_images(const Config& params, std::string_view key) {
   ImageList images{.folder = get_folder(params, key), .files = {}};
-  try {
-    images.files = list_images(images.folder);
-  } catch (const std::filesystem::filesystem_error& error) {
-    throw Error(
-        fmt::format("{}: cannot be listed: {}", error.path1().string(), error.code().message()));
-  }
+  images.files = list_images(images.folder, images.left_out);
   if (images.files.empty()) {
     throw Error(fmt::format("{}: holds no images; they are looked for as .png, .jpg or .jpeg",
                             images.folder));
   }
   return images;
+}
+
+std::string ImageList::notice(const ImageReader& reader) const {
+  return joined_notices({left_out.notice(folder, std::ssize(files)), reader.notice(folder, files)});
 }
 
 void check_same_names(const Config& params, std::string_view key, const std::string& folder,

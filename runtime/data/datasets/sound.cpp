@@ -20,6 +20,7 @@
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/class_files.h"
 #include "runtime/data/datasets/resample.h"
+#include "runtime/data/notice.h"
 #include "runtime/data/text/text_units.h"
 
 namespace stepop {
@@ -226,7 +227,9 @@ class Sound : public Dataset {
     return keys;
   }
 
-  std::string notice() const override { return files_.notice; }
+  std::string notice() const override {
+    return joined_notices({files_.notice, files_.left_out.notice(folder_, size())});
+  }
 
  private:
   SoundFile open(int64_t index) const {

@@ -15,6 +15,7 @@
 #include "runtime/core/pictures/resize.h"
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/data/datasets/pair_source.h"
+#include "runtime/data/notice.h"
 
 namespace stepop {
 namespace {
@@ -98,6 +99,7 @@ class SideBySide : public TranslationPairs {
   }
 
   std::string place_of(int64_t index) const override { return images_.place_of(index); }
+  std::string notice() const override { return images_.notice(reader_); }
 
  private:
   ImageList images_;
@@ -127,6 +129,9 @@ class TwoFolders : public TranslationPairs {
   }
 
   std::string place_of(int64_t index) const override { return inputs_.place_of(index); }
+  std::string notice() const override {
+    return joined_notices({inputs_.notice(reader_), targets_.notice(reader_)});
+  }
 
  private:
   ImageList inputs_;
@@ -192,6 +197,8 @@ class PairsOfDataset : public TranslationPairs {
  public:
   PairsOfDataset(const Config& params, std::unique_ptr<Dataset> dataset)
       : TranslationPairs(params), dataset_(std::move(dataset)) {}
+
+  std::string notice() const override { return dataset_->notice(); }
 
   int64_t size() const override { return dataset_->size(); }
 

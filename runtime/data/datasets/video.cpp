@@ -15,6 +15,7 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/image_reader.h"
+#include "runtime/data/notice.h"
 
 namespace stepop {
 namespace {
@@ -48,14 +49,12 @@ class Video : public Dataset {
         step_(params.get_between("step", 1, kMostFrames, 1)),
         stride_(params.get_between("stride", 1, kMostFrames, length_ * step_)) {
     std::map<std::string, std::vector<std::string>> folders;
-    try {
-      for (const auto& file : list_images(folder_)) {
-        folders[std::filesystem::path(file).parent_path().string()].push_back(file);
-      }
-    } catch (const std::filesystem::filesystem_error& error) {
-      throw Error(
-          fmt::format("{}: cannot be listed: {}", error.path1().string(), error.code().message()));
+    LeftOut left_out;
+    images_ = list_images(folder_, left_out);
+    for (const auto& file : images_) {
+      folders[std::filesystem::path(file).parent_path().string()].push_back(file);
     }
+    left_out_notice_ = left_out.notice(folder_, std::ssize(images_));
     if (folders.empty()) throw Error(nothing_found());
     const int64_t span = (length_ - 1) * step_ + 1;
     for (auto& [name, files] : folders) {
@@ -107,9 +106,12 @@ class Video : public Dataset {
   std::vector<std::string> label_keys() const override { return {"video"}; }
 
   std::string notice() const override {
-    if (short_ == 0) return {};
-    return fmt::format("{}: {} of {} left out: shorter than a piece", folder_,
-                       with_thousands(short_), counted(videos_.size(), "video"));
+    std::string text;
+    if (short_ > 0) {
+      text = fmt::format("{}: {} of {} left out: shorter than a piece", folder_,
+                         with_thousands(short_), counted(std::ssize(videos_), "video"));
+    }
+    return joined_notices({text, left_out_notice_, reader_.notice(folder_, images_)});
   }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
@@ -139,6 +141,8 @@ class Video : public Dataset {
   int64_t length_;
   int64_t step_;
   int64_t stride_;
+  std::vector<std::string> images_;  ///< All frames, relative to `folder_`.
+  std::string left_out_notice_;
   std::vector<std::vector<std::string>> videos_;  ///< Each video's frames, relative to `folder_`.
   std::vector<Piece> pieces_;
   int64_t longest_ = 0;  ///< The length of the longest video in frames.
@@ -153,7 +157,8 @@ STEPOP_REGISTER_DATASET(
       {"step", "1", "from one frame of a piece to the next"},
       {"stride", "null", "frames from one piece to the next; null: the frames that a piece spans"},
       {"size", "null", "[H, W] to resize to; null: as stored"},
-      {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});
+      {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
+      exif_parameter()}});
 
 }  // namespace
 }  // namespace stepop

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/float32.h"
 #include "runtime/core/formats/json_file.h"
 #include "runtime/core/formats/npy_file.h"
 #include "runtime/data/streams/shard_reader.h"
@@ -24,7 +25,7 @@ enum class PartKind { kImage, kClass, kText, kJson, kArray, kClip };
 
 namespace {
 
-constexpr std::string_view kKnown = "png, jpg, jpeg, cls, txt, json, npy";
+constexpr std::string_view kKnown = "png, jpg, jpeg, webp, cls, txt, json, npy";
 
 /// What stands behind the last dot.
 std::string_view ending_of(std::string_view extension) {
@@ -58,7 +59,7 @@ int64_t whole_of(const Json& number) {
 
 float real_of(const Json& number) {
   const auto value = number.get<double>();
-  if (std::abs(value) > std::numeric_limits<float>::max()) {
+  if (!fits_float32(value)) {
     throw Error(fmt::format("holds {}, which no float32 can be", value));
   }
   return static_cast<float>(value);
@@ -114,9 +115,9 @@ struct RecordParts::Kind {
 const RecordParts::Kind* RecordParts::kind_of(std::string_view extension) const {
   static constexpr Kind kKinds[] = {
       {"png", PartKind::kImage, "image"},  {"jpg", PartKind::kImage, "image"},
-      {"jpeg", PartKind::kImage, "image"}, {"cls", PartKind::kClass, "class"},
-      {"txt", PartKind::kText, "text"},    {"json", PartKind::kJson, "json"},
-      {"npy", PartKind::kArray, "array"}};
+      {"jpeg", PartKind::kImage, "image"}, {"webp", PartKind::kImage, "image"},
+      {"cls", PartKind::kClass, "class"},  {"txt", PartKind::kText, "text"},
+      {"json", PartKind::kJson, "json"},   {"npy", PartKind::kArray, "array"}};
   static constexpr Kind kClip = {"", PartKind::kClip, "frames"};
   const std::string_view ending = ending_of(extension);
   if (clips_.has(ending)) return &kClip;

@@ -15,9 +15,10 @@ namespace stepop {
 
 /// Makes examples from the parts of records, by their extensions:
 ///
-/// | extension | key | value | |---|---|---| | png, jpg, jpeg | image | float [C, H, W] in [-1, 1]
-/// | | cls | class | int64 [] | | txt | text | a text | | npy | array | a tensor of its shape and
-/// type | | json | json/... | numbers, flags, lists of numbers and texts of the map, by their keys
+/// | extension | key | value | |---|---|---| | png, jpg, jpeg, webp | image | float [C, H, W] in
+/// [-1, 1] | | cls | class | int64 [] | | txt | text | a text | | npy | array | a tensor of its
+/// shape and type | | json | json/... | numbers, flags, lists of numbers and texts of the map, by
+/// their keys
 /// |
 ///
 /// The text `key` is the record's key. In an extension with a dot, the text before the last dot is
@@ -38,6 +39,11 @@ class RecordParts {
 
   /// Whether parts with this extension are used in an example.
   bool wants(const std::string& extension, Which which = Which::kAll) const;
+
+  /// Whether parts with this extension have a kind, or `keys` leaves them out by purpose.
+  bool can_read(const std::string& extension) const {
+    return !keys_.empty() || kind_of(extension) != nullptr;
+  }
 
   /// Throws Error with the part's extension.
   Example decode(const OrderedMap<std::string>& parts, Which which = Which::kAll) const;

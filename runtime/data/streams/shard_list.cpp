@@ -94,13 +94,18 @@ std::vector<std::string> expand_braces(const std::string& pattern) {
   return names;
 }
 
-std::vector<std::string> list_shards(const std::string& path) {
+std::vector<std::string> list_shards(const std::string& path, LeftOut& left_out) {
   std::error_code failed;
   std::vector<std::string> shards;
   if (fs::is_directory(path, failed)) {
     fs::directory_iterator entries(path, failed);
     for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
-      if (is_shard(entries->path().filename().string())) shards.push_back(entries->path().string());
+      const std::string name = entries->path().filename().string();
+      if (is_shard(name)) {
+        shards.push_back(entries->path().string());
+      } else if (!name.starts_with(".") && !entries->is_directory(failed)) {
+        left_out.add(name);
+      }
     }
     if (failed) throw Error(fmt::format("{}: cannot be listed: {}", path, failed.message()));
     if (shards.empty()) throw Error(fmt::format("{}: no .tar, .tar.gz or .tgz is there", path));

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <thread>
@@ -15,8 +16,10 @@
 #include "runtime/core/base/json_text.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/shell_text.h"
+#include "runtime/core/base/text.h"
 #include "runtime/core/formats/byte_input.h"
 #include "runtime/core/system/read_file.h"
+#include "runtime/data/notice.h"
 #include "runtime/data/streams/shard_list.h"
 #include "runtime/data/text/text_units.h"
 
@@ -47,7 +50,8 @@ std::vector<std::string> read_urls(const Config& params) {
   return urls;
 }
 
-std::vector<std::string> read_shards(const Config& params) {
+/// `notice` is set to what is to be said of other files in their folder.
+std::vector<std::string> read_shards(const Config& params, std::string& notice) {
   const char* key = params.has("urls") ? "urls" : "path";
   if (params.has("urls") && params.has("path")) {
     throw params.error("urls", "\"path\" is given as well: shards are local files or remote ones");
@@ -71,7 +75,9 @@ std::vector<std::string> read_shards(const Config& params) {
       shards = read_urls(params);
     } else {
       const std::string local = params.get_path("path");
-      shards = list_shards(local);
+      LeftOut left_out;
+      shards = list_shards(local, left_out);
+      notice = left_out.notice(local, std::ssize(shards));
       params.note_opened("path", place_of_shards(local));
     }
   } catch (const UsageError&) {
@@ -129,7 +135,7 @@ std::vector<std::string> read_names(const std::string& path) {
 }  // namespace
 
 TarShards::TarShards(const Config& params)
-    : shards_(read_shards(params)),
+    : shards_(read_shards(params, left_out_)),
       pipe_(read_pipe(params)),
       retries_(params.get_between("retries", 0, 1000, 3)),
       retry_wait_(read_seconds(params, "retry_wait", 1)),
@@ -372,6 +378,31 @@ std::optional<int64_t> TarShards::count(const InterruptCheck& interrupt) {
   return count;
 }
 
+std::string TarShards::notice() const {
+  constexpr int kMostRecords = 100;
+  if (is_remote()) return left_out_;
+  std::map<std::string, int64_t> unread;
+  const auto wants = [&](const std::string& extension) {
+    if (!parts_.can_read(extension)) ++unread[extension];
+    return false;
+  };
+  int records = 0;
+  try {
+    ShardReader reader(std::make_unique<UnpackedInput>(std::make_unique<FileInput>(shards_[0])),
+                       shards_[0], wants);
+    while (records < kMostRecords && !reader.is_at_end() && reader.next()) ++records;
+  } catch (const Error&) {  // reported when the record is read
+  }
+  if (unread.empty()) return left_out_;
+  std::vector<std::string> texts;
+  for (const auto& [extension, count] : unread) {
+    texts.push_back(fmt::format("{} .{}", count, extension));
+  }
+  return joined_notices(
+      {left_out_, fmt::format("{}{}: members that cannot be read are left out: of the first {} {}",
+                              kWarning, shards_[0], counted(records, "record"), list_text(texts))});
+}
+
 Batch TarShards::collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const {
   return ImageReader::collate(examples, std::move(indices));
 }
@@ -393,6 +424,7 @@ STEPOP_REGISTER_STREAM(
       {"frames", "null", "how many pictures of a video, at equal distances; null: all"},
       {"size", "null", "[H, W] to resize images to; null: as stored"},
       {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
+      exif_parameter(),
       {"retries", "3", "how often a command is tried again before the run ends"},
       {"retry_wait", "1", "seconds before the first retry; twice as long before each further one"},
       {"timeout", "60", "seconds without a byte after which a command is ended"},

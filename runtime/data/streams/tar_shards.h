@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data/notice.h"
 #include "runtime/data/stream.h"
 #include "runtime/data/streams/pipe_input.h"
 #include "runtime/data/streams/record_filter.h"
@@ -17,7 +18,7 @@ namespace stepop {
 /// Examples from tar files in webdataset's layout: members with the same name up to the first dot
 /// are one example. The shards are local files, plain or gzip, or the output of a user's command
 /// for each URL, which is read ahead and run again when it fails.
-class TarShards : public Stream {
+class TarShards : public Stream, public StreamNotice {
  public:
   explicit TarShards(const Config& params);
 
@@ -30,6 +31,9 @@ class TarShards : public Stream {
   /// Reads all local shards, without pictures; returns nothing for remote shards.
   std::optional<int64_t> count(const InterruptCheck& interrupt) override;
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override;
+  /// About other files in the shards' folder and members that are not read. Reads the first records
+  /// of the first local shard.
+  std::string notice() const override;
 
  private:
   const std::string& shard(size_t place) const { return shards_[order_[place]]; }
@@ -43,6 +47,7 @@ class TarShards : public Stream {
   void retry(const std::string& failure, const InterruptCheck& interrupt);
   void read_ahead();
 
+  std::string left_out_;             ///< A notice about other files of the folder.
   std::vector<std::string> shards_;  ///< Paths, or URLs.
   std::string pipe_;                 ///< The command; empty for local files.
   PipeInput::Options pipe_options_;

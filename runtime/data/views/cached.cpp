@@ -26,6 +26,7 @@
 #include "runtime/core/system/folders.h"
 #include "runtime/core/system/start_thread.h"
 #include "runtime/data/example_random.h"
+#include "runtime/data/notice.h"
 #include "runtime/data/views/cache_source.h"
 #include "runtime/data/views/example_bytes.h"
 #include "runtime/data/views/example_store.h"
@@ -108,8 +109,9 @@ class Cached : public SameOrder {
   std::string notice() const override {
     const std::string notice = SameOrder::notice();
     if (path_.empty()) return notice;
-    return fmt::format("{}{}{} of {} examples are cached in {}", notice, notice.empty() ? "" : "; ",
-                       with_thousands(store_->count()), with_thousands(size()), path_);
+    return joined_notices(
+        {notice, fmt::format("{} of {} examples are cached in {}", with_thousands(store_->count()),
+                             with_thousands(size()), path_)});
   }
 
  private:

@@ -18,7 +18,7 @@ namespace stepop {
 /// the source and the index; the examples, batches and labels are handled here. A batch is loaded
 /// as a whole. A batch from several sources is written row by row if all of them can write rows;
 /// otherwise a batch is gathered from each source that can gather, and the parts are put together.
-class IndexView : public Dataset, public RowWriter {
+class IndexView : public Dataset, public RowWriter, public KeepsFloat64 {
  public:
   Example get(int64_t index, Random& random) const final;
   std::optional<Batch> get_batch(std::span<const int64_t> indices,
@@ -29,6 +29,10 @@ class IndexView : public Dataset, public RowWriter {
   at::Tensor labels(std::string_view key) const override;
   std::vector<std::string> label_keys() const override;
   std::string notice() const override { return notices_of(sources_); }
+  /// Several sources keep their types, as they have to be of one form.
+  void keep_float64(std::string_view key) override {
+    if (sources_.size() == 1) sources_[0].keep_float64(key);
+  }
   /// Uses the first source's `collate`.
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const final;
 

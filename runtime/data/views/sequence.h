@@ -15,7 +15,7 @@ namespace stepop {
 /// Consecutive examples of the source as one example: each tensor [...] of the source is [T, ...]
 /// here, and a text `key` becomes `key/0` ... `key/T-1`. Where the config names labels, a sequence
 /// stays within a run of examples in which one label keeps its value, or another grows by one.
-class Sequence : public Dataset {
+class Sequence : public Dataset, public KeepsFloat64 {
  public:
   explicit Sequence(const Config& params);
 
@@ -28,6 +28,7 @@ class Sequence : public Dataset {
   at::Tensor labels(std::string_view key) const override;
   std::vector<std::string> label_keys() const override { return source_->label_keys(); }
   std::string notice() const override { return source_->notice(); }
+  void keep_float64(std::string_view key) override { source_.keep_float64(key); }
 
   /// T, the number of frames.
   int64_t length() const { return length_; }

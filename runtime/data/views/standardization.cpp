@@ -12,11 +12,15 @@
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/example_random.h"
 #include "runtime/data/fitted.h"
+#include "runtime/data/keeps_float64.h"
 
 namespace stepop {
 namespace {
 
 constexpr size_t kMostNumbers = 10'000;
+
+/// Whether float64 does not have all whole numbers of this size.
+bool is_beyond_float64(double number) { return std::abs(number) > 0x1p53; }
 
 /// Mean and variance of the numbers of one key, which come example by example (Welford, 1962).
 class Moments {
@@ -26,8 +30,10 @@ class Moments {
   /// [examples, ...]
   void add(const at::Tensor& values, int64_t first) {
     if (values.is_complex()) fail(first, "complex numbers");
-    const at::Tensor numbers = values.to(at::kDouble).contiguous();
-    if (counts_.empty()) begin(numbers);
+    if (counts_.empty()) begin(values);
+    const bool is_long = values.scalar_type() == at::kLong;
+    // float64 has 53 bits; the differences of larger whole numbers fit.
+    const at::Tensor numbers = (is_long ? values.sub(base_) : values).to(at::kDouble).contiguous();
     if (numbers.sizes().slice(1) != at::IntArrayRef(shape_)) {
       fail(first, fmt::format("{}, the examples before it {}", describe_tensor(values[0]),
                               describe_tensor(at::empty(shape_, values.options()))));
@@ -50,12 +56,18 @@ class Moments {
       const double spread = std::sqrt(squares_[place] / static_cast<double>(counts_[place]));
       std.push_back(spread > 0 ? spread : 1);
     }
-    return {means_, std};
+    std::vector<double> means = means_;
+    for (double& mean : means) mean += static_cast<double>(base_);
+    return {std::move(means), std};
   }
 
  private:
   void begin(const at::Tensor& numbers) {
     shape_ = numbers.sizes().slice(1).vec();
+    if (numbers.scalar_type() == at::kLong && numbers.numel() > 0) {
+      const auto first = numbers.reshape({-1})[0].item<int64_t>();
+      if (is_beyond_float64(static_cast<double>(first))) base_ = first;
+    }
     const auto places = static_cast<size_t>(shape_.empty() ? 1 : shape_[0]);
     if (places > kMostNumbers) {
       throw Error(fmt::format("Standardized: \"{}\" has {} numbers of its own, at most {} are kept",
@@ -83,6 +95,7 @@ class Moments {
   }
 
   std::string key_;
+  int64_t base_ = 0;            ///< What is subtracted from whole numbers first.
   std::vector<int64_t> shape_;  ///< The shape of an example.
   int64_t repeats_ = 1;         ///< How many numbers of an example share a mean.
   std::vector<int64_t> counts_;
@@ -135,7 +148,13 @@ std::vector<double> numbers_of(const Value& value, const Config& params, const s
 }  // namespace
 
 Standardization::Standardization(std::vector<double> mean, std::vector<double> std)
-    : mean_(std::move(mean)), std_(std::move(std)) {}
+    : mean_(std::move(mean)), std_(std::move(std)) {
+  constexpr double kFloat32Rounding = 0x1p-24;  // of float32, relative
+  constexpr double kMostLost = 1e-3;            // of a deviation
+  for (size_t i = 0; i < mean_.size() && i < std_.size(); ++i) {
+    needs_float64_ = needs_float64_ || std::abs(mean_[i]) * kFloat32Rounding > kMostLost * std_[i];
+  }
+}
 
 Standardization::Standardization(const Config& config, const std::string& split,
                                  const std::string& key) {
@@ -166,22 +185,35 @@ at::Tensor Standardization::shaped(const std::vector<double>& numbers, const at:
                     "mean and std",
                     count, describe_tensor(values)));
   }
-  at::Tensor tensor = at::empty(shape, at::kFloat);
-  std::copy(numbers.begin(), numbers.end(), tensor.mutable_data_ptr<float>());
-  return tensor.to(values.device());
+  at::Tensor tensor = at::empty(shape, at::kDouble);
+  std::copy(numbers.begin(), numbers.end(), tensor.mutable_data_ptr<double>());
+  return tensor.to(values.device(), values.scalar_type());
 }
 
 at::Tensor Standardization::apply(const at::Tensor& values, int64_t dims) const {
-  const at::Tensor floats = values.to(at::kFloat);
-  return floats.sub(shaped(mean_, values, dims)).div_(shaped(std_, values, dims));
+  const auto type = values.scalar_type();
+  const bool is_large = std::any_of(mean_.begin(), mean_.end(), is_beyond_float64);
+  if (is_large && type == at::kLong) return apply_to_whole(values, dims);
+  const bool is_wide = type == at::kLong || type == at::kInt || type == at::kDouble;
+  const at::Tensor numbers = values.to(is_wide || needs_float64_ ? at::kDouble : at::kFloat);
+  return numbers.sub(shaped(mean_, numbers, dims)).div_(shaped(std_, numbers, dims)).to(at::kFloat);
+}
+
+/// Whole numbers above 2^53 lose nothing when a whole number is subtracted first.
+at::Tensor Standardization::apply_to_whole(const at::Tensor& values, int64_t dims) const {
+  const at::Tensor means = shaped(mean_, values.to(at::kDouble), dims);
+  const at::Tensor wholes = means.floor();
+  const at::Tensor distances = values.sub(wholes.to(at::kLong)).to(at::kDouble);
+  return distances.sub_(means.sub(wholes)).div_(shaped(std_, distances, dims)).to(at::kFloat);
 }
 
 at::Tensor Standardization::undo(const at::Tensor& batch) const {
   const int64_t dims = batch.dim() - 1;
-  return batch.to(at::kFloat).mul(shaped(std_, batch, dims)).add_(shaped(mean_, batch, dims));
+  const at::Tensor numbers = batch.to(needs_float64_ ? at::kDouble : at::kFloat);
+  return numbers.mul(shaped(std_, numbers, dims)).add_(shaped(mean_, numbers, dims));
 }
 
-std::map<std::string, Standardization> fit_standardization(const Dataset& dataset,
+std::map<std::string, Standardization> fit_standardization(Dataset& dataset,
                                                            const std::vector<std::string>& keys) {
   const Example first = example_at(dataset, 0);
   std::map<std::string, Moments> read_one_by_one;
@@ -189,6 +221,7 @@ std::map<std::string, Standardization> fit_standardization(const Dataset& datase
   size_t numbers = 0;
   for (const auto& key : keys.empty() ? float_keys(first) : keys) {
     Moments moments(key);
+    keep_float64(dataset, key);
     const at::Tensor labels = dataset.labels(key);
     if (labels.defined() && labels.numel() > 0) {
       add_labels(moments, labels);

@@ -29,28 +29,33 @@ class Standardization {
   /// Throws Error when that dataset is not a Standardized, or does not standardize this key.
   Standardization(const Config& config, const std::string& split, const std::string& key);
 
-  /// Float, of the same shape; the last `dims` dimensions are an example.
+  /// Float, of the same shape; the last `dims` dimensions are an example. Whole numbers and float64
+  /// are subtracted and divided before they are rounded.
   at::Tensor apply(const at::Tensor& values, int64_t dims) const;
 
-  /// The inverse, for a batch [B, ...] on any device.
+  /// The inverse, for a batch [B, ...] on any device: float, or float64 where float32 would round
+  /// away a thousandth of a standard deviation or more, as of times in seconds since 1970.
   at::Tensor undo(const at::Tensor& batch) const;
 
   const std::vector<double>& mean() const { return mean_; }
   const std::vector<double>& std() const { return std_; }
 
  private:
+  /// `numbers` in a shape that goes with `values`, of the type of `values`.
   at::Tensor shaped(const std::vector<double>& numbers, const at::Tensor& values,
                     int64_t dims) const;
+  at::Tensor apply_to_whole(const at::Tensor& values, int64_t dims) const;
 
   std::vector<double> mean_;
   std::vector<double> std_;
+  bool needs_float64_ = false;  ///< The means are large, and the deviations are small.
 };
 
 /// Fits a standardization to each of `keys`; if empty, to all keys of floats. Reads all examples,
-/// by `labels` where possible. NaN is left out. Throws Error for a key whose values are not
-/// numbers, are infinite or are all NaN, and for more than 10,000 numbers in all. Equal numbers get
-/// the standard deviation 1.
-std::map<std::string, Standardization> fit_standardization(const Dataset& dataset,
+/// by `labels` where possible, as float64 where they are stored so. NaN is left out. Throws Error
+/// for a key whose values are not numbers, are infinite or are all NaN, and for more than 10,000
+/// numbers in all. Equal numbers get the standard deviation 1.
+std::map<std::string, Standardization> fit_standardization(Dataset& dataset,
                                                            const std::vector<std::string>& keys);
 
 /// The parameters `mean` and `std` of a Standardized at `params`; empty when they are missing.

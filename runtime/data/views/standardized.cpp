@@ -13,6 +13,8 @@
 #include "runtime/core/base/error.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/fitted.h"
+#include "runtime/data/keeps_float64.h"
+#include "runtime/data/notice.h"
 #include "runtime/data/views/standardization.h"
 
 namespace stepop {
@@ -73,6 +75,9 @@ class Standardized : public Dataset {
       }
     }
     notice_ = doubts(params);
+    for (const auto& [key, one] : numbers_) {
+      if (keys.empty() || std::ranges::find(keys, key) != keys.end()) keep_float64(*source_, key);
+    }
     is_for_all_ = keys.empty();
     if (is_for_all_) return;
     for (const auto& key : keys) {
@@ -124,10 +129,7 @@ class Standardized : public Dataset {
   }
 
   std::vector<std::string> label_keys() const override { return source_->label_keys(); }
-  std::string notice() const override {
-    const std::string more = source_->notice();
-    return notice_.empty() || more.empty() ? notice_ + more : notice_ + "; " + more;
-  }
+  std::string notice() const override { return joined_notices({notice_, source_->notice()}); }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     return source_->collate(examples, std::move(indices));

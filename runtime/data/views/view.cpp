@@ -1,7 +1,6 @@
 #include "runtime/data/views/view.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,6 +8,7 @@
 
 #include "runtime/core/base/interrupt.h"
 #include "runtime/core/base/text.h"
+#include "runtime/data/notice.h"
 
 namespace stepop {
 
@@ -97,12 +97,8 @@ std::vector<Source> read_sources(const Config& params, std::string_view key) {
 
 std::string notices_of(std::span<const Source> sources) {
   std::vector<std::string> notices;
-  for (const Source& source : sources) {
-    std::string notice = source->notice();
-    const bool is_new = std::find(notices.begin(), notices.end(), notice) == notices.end();
-    if (!notice.empty() && is_new) notices.push_back(std::move(notice));
-  }
-  return fmt::format("{}", fmt::join(notices, "; "));
+  for (const Source& source : sources) notices.push_back(source->notice());
+  return joined_notices(notices);
 }
 
 std::vector<int64_t> read_groups(const Config& params, std::string_view key, const Source& source) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/data/dataset.h"
+#include "runtime/data/keeps_float64.h"
 #include "runtime/data/row_writer.h"
 
 namespace stepop {
@@ -30,6 +31,9 @@ class Source {
   /// The dataset's example at `index`; throws an Error that begins with `example <index> of
   /// <place>: `.
   Example get(int64_t index, Random& random) const;
+
+  /// Asks the dataset to leave the numbers of `key` float64.
+  void keep_float64(std::string_view key) { stepop::keep_float64(*dataset_, key); }
 
   /// The dataset if it can write rows, else null.
   const RowWriter* writer() const { return dynamic_cast<const RowWriter*>(dataset_.get()); }

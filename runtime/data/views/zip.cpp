@@ -15,7 +15,7 @@ namespace stepop {
 namespace {
 
 /// The examples of datasets of equal length, side by side, each dataset's keys under a prefix.
-class Zip : public Dataset {
+class Zip : public Dataset, public KeepsFloat64 {
  public:
   explicit Zip(const Config& params) {
     params.has("datasets");
@@ -79,6 +79,14 @@ class Zip : public Dataset {
   }
 
   std::string notice() const override { return notices_of(sources_); }
+
+  void keep_float64(std::string_view key) override {
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      if (key.starts_with(prefixes_[i])) {
+        sources_[i].keep_float64(key.substr(prefixes_[i].size()));
+      }
+    }
+  }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     Batch batch({}, {}, indices);

@@ -8,6 +8,7 @@
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/config/yaml_writer.h"
+#include "runtime/data/notice.h"
 #include "runtime/tools/cli/exit_codes.h"
 #include "runtime/tools/graph/network_graphs.h"
 #include "runtime/tools/trial/dry_run.h"
@@ -71,8 +72,9 @@ void show(const Session& session, bool with_config, bool is_shown, Console& cons
   if (with_config && !is_shown) console.info(session.config_yaml());
   if (!session.warnings().empty()) console.warn(session.warnings());
   if (!session.log_notice().empty()) console.info(session.log_notice());
-  const std::string notices = session.context().splits.notices();
-  if (!notices.empty()) console.info(notices);
+  const Notices notices = split_notices(session.context().splits.notices());
+  if (!notices.infos.empty()) console.info(notices.infos);
+  if (!notices.warnings.empty()) console.warn(notices.warnings);
 }
 
 }  // namespace

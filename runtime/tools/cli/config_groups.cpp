@@ -63,7 +63,7 @@ std::string find_file(const Choice& choice, const std::vector<std::string>& base
   std::vector<std::string> folders;
   std::vector<std::string> names;
   for (auto base = bases.rbegin(); base != bases.rend(); ++base) {
-    const fs::path folder = fs::path(*base).parent_path() / choice.group;
+    const fs::path folder = fs::path(folder_of_config(*base)) / choice.group;
     const fs::path file = folder / (choice.name + kEnding);
     std::error_code ignored;
     if (fs::is_regular_file(file, ignored)) return file;

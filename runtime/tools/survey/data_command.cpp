@@ -18,6 +18,7 @@
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/data/class_numbers.h"
 #include "runtime/data/example_random.h"
+#include "runtime/data/notice.h"
 #include "runtime/data/stream_dataset.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/run_source.h"
@@ -178,7 +179,9 @@ int data_command(const Arguments& given, const DataFlags& own) {
   const auto names = splits_of(arguments, config);
   for (const auto& name : names) splits.dataset(name);
   check_dataset_keys(config, names, arguments.allow_unknown, console);
-  if (const std::string notices = splits.notices(); !notices.empty()) console.info(notices);
+  const Notices notices = split_notices(splits.notices());
+  if (!notices.infos.empty()) console.info(notices.infos);
+  if (!notices.warnings.empty()) console.warn(notices.warnings);
 
   std::vector<TitledSurvey> surveys;
   bool has_bad = false;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 namespace stepop {
 namespace {
@@ -48,52 +49,62 @@ void KeySummary::add(const at::Tensor& value) {
   }
   note(std::string(c10::getDtypeNames(value.scalar_type()).first));
   if (value.is_complex()) return;
-  add_numbers(value.detach().reshape({-1}));
-  const bool is_whole = c10::isIntegralType(value.scalar_type(), /*includeBool=*/true);
+  const at::Tensor flat = value.detach().reshape({-1});
+  const bool is_long = value.scalar_type() == at::kLong;
+  if (is_long) add_numbers<int64_t>(flat, at::kLong);
+  if (!is_long) add_numbers<double>(flat, at::kDouble);
+  const bool is_whole = c10::isIntegralType(value.scalar_type(), /*includeBool=*/true) &&
+                        value.scalar_type() != at::kUInt64;
   if (dimensions == 0 && is_whole) {
-    count_value(value.item<double>(), 1);
+    count_value(value.item<int64_t>(), 1);
   } else {
     has_many_ = true;
     values_.clear();
   }
 }
 
-void KeySummary::add_numbers(const at::Tensor& flat) {
+template <class T>
+void KeySummary::add_numbers(const at::Tensor& flat, at::ScalarType type) {
   for (int64_t begin = 0; begin < flat.numel(); begin += kPiece) {
     const at::Tensor piece =
-        flat.slice(0, begin, std::min(begin + kPiece, flat.numel())).to(at::kDouble).contiguous();
-    const auto* numbers = piece.const_data_ptr<double>();
+        flat.slice(0, begin, std::min(begin + kPiece, flat.numel())).to(type).contiguous();
+    const auto* numbers = piece.const_data_ptr<T>();
     int64_t count = 0;
     // Sums are relative to the first finite number, so that large numbers lose no digits.
-    double base = 0;
+    T base = 0;
     double sum = 0;
     double squares = 0;
     for (int64_t i = 0; i < piece.numel(); ++i) {
-      const double number = numbers[i];
+      const auto number = static_cast<double>(numbers[i]);
       if (!std::isfinite(number)) {
         ++(std::isnan(number) ? nans_ : infinities_);
         continue;
       }
-      if (count == 0) base = number;
+      if (count == 0) base = numbers[i];
       const bool is_first = finite_ + count == 0;
       min_ = is_first ? number : std::min(min_, number);
       max_ = is_first ? number : std::max(max_, number);
-      const double offset = number - base;
+      double offset = number - static_cast<double>(base);
+      if constexpr (std::is_integral_v<T>) {
+        offset = static_cast<double>(static_cast<long double>(numbers[i]) -
+                                     static_cast<long double>(base));
+      }
       sum += offset;
       squares += offset * offset;
       ++count;
     }
     if (count == 0) continue;
     const double mean = sum / static_cast<double>(count);
-    merge_moments(count, base + mean, std::max(0.0, squares - sum * mean));
+    merge_moments(count, static_cast<long double>(base) + mean,
+                  std::max(0.0, squares - sum * mean));
   }
 }
 
-void KeySummary::merge_moments(int64_t count, double mean, double squares) {
+void KeySummary::merge_moments(int64_t count, long double mean, double squares) {
   if (count == 0) return;
   const auto mine = static_cast<double>(finite_);
   const auto others = static_cast<double>(count);
-  const double difference = mean - mean_;
+  const auto difference = static_cast<double>(mean - mean_);
   finite_ += count;
   const double share = others / static_cast<double>(finite_);
   mean_ += difference * share;
@@ -105,7 +116,7 @@ std::optional<double> KeySummary::deviation() const {
   return std::sqrt(squares_ / static_cast<double>(finite_));
 }
 
-void KeySummary::count_value(double value, int64_t times) {
+void KeySummary::count_value(int64_t value, int64_t times) {
   if (has_many_) return;
   values_[value] += times;
   if (values_.size() > kMostDistinct) {
@@ -174,9 +185,9 @@ std::string KeySummary::shape_text() const {
 std::map<std::string, int64_t> KeySummary::counts() const {
   std::map<std::string, int64_t> counts = texts_;
   for (const auto& [value, times] : values_) {
-    const bool is_named = value >= 0 && value < static_cast<double>(names_.size());
+    const bool is_named = value >= 0 && value < std::ssize(names_);
     const std::string name = is_named ? " " + names_[static_cast<size_t>(value)] : "";
-    counts[fmt::format("{:.0f}{}", value, name)] = times;
+    counts[fmt::format("{}{}", value, name)] = times;
   }
   return counts;
 }

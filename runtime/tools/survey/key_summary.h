@@ -38,7 +38,7 @@ class KeySummary {
   /// Over the finite numbers; nothing if there are none.
   std::optional<double> min() const { return optional(min_); }
   std::optional<double> max() const { return optional(max_); }
-  std::optional<double> mean() const { return optional(mean_); }
+  std::optional<double> mean() const { return optional(static_cast<double>(mean_)); }
   /// The standard deviation of all numbers, not of a sample.
   std::optional<double> deviation() const;
 
@@ -52,9 +52,10 @@ class KeySummary {
 
  private:
   void note(const std::string& type);
-  void add_numbers(const at::Tensor& flat);
-  void merge_moments(int64_t count, double mean, double squares);
-  void count_value(double value, int64_t times);
+  template <class T>
+  void add_numbers(const at::Tensor& flat, at::ScalarType type);
+  void merge_moments(int64_t count, long double mean, double squares);
+  void count_value(int64_t value, int64_t times);
   void count_text(const std::string& text, int64_t times);
   std::optional<double> optional(double value) const {
     return finite_ > 0 ? std::optional(value) : std::nullopt;
@@ -75,11 +76,11 @@ class KeySummary {
   int64_t finite_ = 0;
   double min_ = 0;
   double max_ = 0;
-  double mean_ = 0;
-  double squares_ = 0;  ///< The sum of (x - mean)^2.
+  long double mean_ = 0;  ///< Differences of int64 above 2^53 are right, too.
+  double squares_ = 0;    ///< The sum of (x - mean)^2.
 
   bool has_many_ = false;
-  std::map<double, int64_t> values_;
+  std::map<int64_t, int64_t> values_;
   std::map<std::string, int64_t> texts_;
 };
 

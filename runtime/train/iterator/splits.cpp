@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <sstream>
 #include <thread>
 #include <unordered_set>
 
@@ -12,6 +13,7 @@
 #include "runtime/core/base/interrupt_scope.h"
 #include "runtime/core/config/batch_size.h"
 #include "runtime/data/example_random.h"
+#include "runtime/data/notice.h"
 #include "runtime/data/stream_batches.h"
 #include "runtime/data/stream_dataset.h"
 #include "runtime/train/when/duration.h"
@@ -272,8 +274,12 @@ const Batch& Splits::fixed_examples(const std::string& split) {
 std::string Splits::notices() const {
   std::vector<std::string> lines;
   for (const auto& [split, dataset] : parts_->datasets) {
-    const std::string text = dataset ? dataset->notice() : "";
-    if (!text.empty()) lines.push_back(fmt::format("datasets/{}: {}", split, text));
+    std::istringstream text(dataset ? dataset->notice() : "");
+    for (std::string line; std::getline(text, line);) {
+      const bool is_warning = line.starts_with(kWarning);
+      lines.push_back(fmt::format("{}datasets/{}: {}", is_warning ? kWarning : "", split,
+                                  line.substr(is_warning ? kWarning.size() : 0)));
+    }
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
 }

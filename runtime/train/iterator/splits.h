@@ -67,7 +67,7 @@ class Splits {
   /// batch_size random examples (batch_size of one process). On the device.
   const Batch& fixed_examples(const std::string& split);
 
-  /// The notices of the datasets that were built, one line for each dataset with a notice.
+  /// The notices of the datasets that were built; a warning's line begins with kWarning.
   std::string notices() const;
 
   /// New warnings about records that streams left out, one line per split.

@@ -130,6 +130,17 @@ def main():
     colour.save(FOLDER / "thumbnail.jpg", quality=90, subsampling=0, exif=exif + thumbnail)
     expect("thumbnail.jpg", by_pillow("thumbnail.jpg", "RGB"))
 
+    # WebP without losses has the pixels of the PNG. A camera on its side writes orientation 6.
+    flat = Image.open(FOLDER / "rgb-8.png").convert("RGB")
+    flat.save(FOLDER / "rgb-lossless.webp", lossless=True, exact=True)
+    Image.open(FOLDER / "rgb-alpha-8.png").save(FOLDER / "rgb-alpha-lossless.webp", lossless=True,
+                                                exact=True)
+    sideways = Image.Exif()
+    sideways[0x0112] = 6
+    flat.save(FOLDER / "sideways.png", exif=sideways)
+    flat.save(FOLDER / "sideways.webp", lossless=True, exact=True, exif=sideways)
+    Image.open(FOLDER / "rgb.jpg").save(FOLDER / "sideways.jpg", quality=90, exif=sideways)
+
     # What ImageFolder's `size` and `channels` must give: pillow's own resizing and grey.
     rgb = Image.open(FOLDER / "rgb.jpg").convert("RGB")
     small = np.array(rgb.resize((7, 10), Image.Resampling.BILINEAR))

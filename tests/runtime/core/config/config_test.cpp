@@ -27,6 +27,23 @@ std::string reading(const std::string& yaml, const std::string& path) {
   return message_of([&] { config_of(yaml).get<T>(path); });
 }
 
+TEST_CASE("a whole number of more than 64 bits is a text, and says so where a number is meant") {
+  const std::string seed = "seed: 123456789012345678901234567890";
+  CHECK(config_of(seed).get<std::string>("seed") == "123456789012345678901234567890");
+  for (const auto& message : {reading<int64_t>(seed, "seed"), reading<double>(seed, "seed")}) {
+    CHECK(
+        message.ends_with("found \"123456789012345678901234567890\": a whole number of more than "
+                          "64 bits is read as a text; a float is written with an e, as 1e30"));
+  }
+}
+
+TEST_CASE("what code sets as a default is no key of the user") {
+  const Config config = config_of("data: {x: 1}\n");
+  config.get<int>("data/x");
+  config.set_default("data/mean", Value::Map{{"x", Value(1.5)}});
+  CHECK(config.unknown_keys().empty());
+}
+
 TEST_CASE("values are read by path with their type") {
   const Config config = config_of(
       "flag: true\nint: 3\nbig: 1e5\nnumber: 0.5\ntext: '5'\nints: [1, 2e1]\n"

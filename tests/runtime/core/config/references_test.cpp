@@ -68,6 +68,14 @@ TEST_CASE("texts that are no arithmetic stay texts") {
   CHECK(text("'{{a}} * 2'") == "{a: 7, b: 2, t: x, z: \"{a} * 2\"}");
 }
 
+TEST_CASE("digits of more than 64 bits are a text, alone") {
+  const std::string digits = "123456789012345678901234567890";
+  CHECK(resolved("a: " + digits) == "{a: \"" + digits + "\"}");
+  CHECK(reference_error("a: 1\nb: '{a} + " + digits + "'") ==
+        "test.yaml:2: b: \"{a} + " + digits + "\" has a whole number of more than 64 bits, " +
+            digits + ": " + digits + ".0 is a float");
+}
+
 TEST_CASE("arithmetic that cannot be is refused with its place") {
   CHECK(reference_error("a: 0\nb: '1 / {a}'") == "test.yaml:2: b: \"1 / {a}\" divides by 0");
   CHECK(reference_error("a: 9000000000000000000\nb: '{a} * 2'") ==

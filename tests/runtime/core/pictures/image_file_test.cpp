@@ -144,8 +144,8 @@ TEST_CASE("an image that does not decode is reported with its path") {
   };
   const std::string png = read_plain_or_gzip(kFolder + "rgb-8.png");
   const std::string jpeg = read_plain_or_gzip(kFolder + "rgb.jpg");
-  CHECK(message_for("") == "expected a PNG or JPEG, the file is empty");
-  CHECK(message_for("GIF89a") == "expected a PNG or JPEG, the file begins with 47 49 46 38");
+  CHECK(message_for("") == "expected a PNG, JPEG or WebP, the file is empty");
+  CHECK(message_for("GIF89a") == "expected a PNG, JPEG or WebP, the file begins with 47 49 46 38");
   CHECK(message_for(png.substr(0, 20)) == "the PNG does not decode: the file ends too early");
   CHECK(message_for(png.substr(0, png.size() - 30)) ==
         "the PNG does not decode: the file ends too early");

@@ -93,8 +93,11 @@ TEST_CASE("a cell of another type is reported with file, line and column") {
   const Table table("a,b\n1,1\nx,1e99\nz,\n");
   CHECK(table.message(", columns: {a: int}") ==
         table.path + ":3: column \"a\": expected a whole number, found \"x\"");
-  CHECK(table.message(", columns: {b: float}, missing: {b: nan}") ==
-        table.path + ":3: column \"b\": expected a float32 number, found \"1e99\"");
+  CHECK(
+      table.message(", columns: {b: float}, missing: {b: nan}") ==
+      table.path +
+          ":3: column \"b\": expected a float32 number, found \"1e99\"; float32 has numbers up to "
+          "3.4028235e38");
   CHECK(table.message(", columns: {a: {type: class, classes: ['1', x]}}") ==
         table.path + ":4: column \"a\": expected a class of 1, x, found \"z\"");
   CHECK(table.message(", columns: {a: {type: class, classes: ['1', y]}}") ==
@@ -109,7 +112,7 @@ TEST_CASE("an image that is missing or damaged is reported with file, line and c
   const auto dataset = dataset_of(table.yaml(", columns: {a: image}"));
   CHECK(message_of([&] { batch_of(*dataset, {0}); }) ==
         "example 0: " + table.path + ":2: column \"a\": " + table.folder.path("none.png") +
-            ": expected a PNG or JPEG, the file begins with 47 49 46 38");
+            ": expected a PNG, JPEG or WebP, the file begins with 47 49 46 38");
 }
 
 TEST_CASE("a mistake in the columns' config is reported at its place") {

@@ -115,7 +115,7 @@ TEST_CASE("an image that does not decode is reported with its path and index") {
   const auto dataset = dataset_of(yaml(folder));
   CHECK(message_of([&] { batch_of(*dataset, {0}); }) ==
         "example 0: " + folder.path("a/broken.png") +
-            ": expected a PNG or JPEG, the file begins with 47 49 46 38");
+            ": expected a PNG, JPEG or WebP, the file begins with 47 49 46 38");
 }
 
 TEST_CASE("a folder without images is an error") {

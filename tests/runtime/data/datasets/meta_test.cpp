@@ -109,9 +109,10 @@ TEST_CASE("what is wrong with a meta.yaml folder is reported with its file") {
         "test.yaml:1: data/keys/0: " + folder.folder.path() +
             " has no label \"imge\"; it has: image, kind, pid, array, thumb, words, pose/kps");
   folder.folder.write("images/1.png", "GIF89a");
-  CHECK(folder.message() == folder.folder.path() +
-                                "/images/1.png: expected a PNG or JPEG, the file begins with 47 49 "
-                                "46 38");
+  CHECK(folder.message() ==
+        folder.folder.path() +
+            "/images/1.png: expected a PNG, JPEG or WebP, the file begins with 47 49 "
+            "46 38");
   folder.folder.write("meta.yaml", "loaders: {pid: my.module.load}");
   CHECK(folder.message(", keys: [pid]") ==
         folder.folder.path() +

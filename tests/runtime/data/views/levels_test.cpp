@@ -142,7 +142,7 @@ TEST_CASE("what a dataset has to say at the start is said once, through views") 
   const std::string source = "{class: TestNumbers, notice: \"3 rows left out\"}";
   CHECK(dataset_of("{class: Concat, datasets: [" + source + ", " + source +
                    ", {class: TestNumbers, notice: empty}]}")
-            ->notice() == "3 rows left out; empty");
+            ->notice() == "3 rows left out\nempty");
 }
 
 TEST_CASE("the key of the source is one that the examples do not have") {

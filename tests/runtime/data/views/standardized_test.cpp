@@ -13,6 +13,7 @@
 #include "runtime/data/views/standardization.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
+#include "tests/python.h"
 #include "tests/scratch_folder.h"
 #include "tests/tensor_values.h"
 
@@ -104,6 +105,81 @@ TEST_CASE("images have a mean for each channel; examples that are read one by on
   const at::Tensor mean = all.mean(at::IntArrayRef({0, 2, 3}), true);
   const at::Tensor std = all.sub(mean).square().mean(at::IntArrayRef({0, 2, 3}), true).sqrt();
   CHECK(made.allclose(all.sub(mean).div(std), 1e-4, 1e-5));
+}
+
+/// Times in seconds since 1970, every seven: (i - 49.5) / sqrt(9999 / 12) when standardized, by the
+/// variance of 0, 1, ..., 99.
+double standardized_time(int64_t i) {
+  return (static_cast<double>(i) - 49.5) / std::sqrt(9999.0 / 12);
+}
+
+/// Whether `key` of 100 rows, at `place` of the key's vector, is what standardized times are.
+void check_times(const Dataset& dataset, const std::string& key) {
+  const at::Tensor labels = dataset.labels(key);
+  REQUIRE((labels.scalar_type() == at::kFloat));
+  for (const int64_t i : {0, 1, 2, 50, 99}) {
+    CAPTURE(i);
+    CHECK(labels[i].flatten()[0].item<double>() ==
+          doctest::Approx(standardized_time(i)).epsilon(1e-6));
+    CHECK(example_of(dataset, i).tensors.at(key).equal(labels[i]));
+    CHECK(batch_of(dataset, {i})[key][0].equal(labels[i]));
+  }
+}
+
+TEST_CASE("large numbers are subtracted before they become float32") {
+  const ScratchFolder folder;
+  std::string rows = "t,seconds,nanoseconds,x\n";
+  std::string lines;
+  for (int64_t i = 0; i < 100; ++i) {
+    rows += fmt::format("{0},{0}.25,{1},{2}\n", 1600000000 + 7 * i, 1600000000000000000 + 7 * i, i);
+    lines += fmt::format("{{\"t\": {0}.25, \"n\": {0}}}\n", 1600000000 + 7 * i);
+  }
+  const std::string csv = "{class: Csv, path: " + folder.write("a.csv", rows);
+  const std::string json = "{class: JsonLines, path: " + folder.write("a.jsonl", lines);
+  const auto over = [](const std::string& keys, const std::string& data) {
+    return dataset_of("{class: Standardized, keys: [" + keys + "], dataset: " + data + "}");
+  };
+  check_times(*over("t", csv + "}"), "t");                      // int64
+  check_times(*over("nanoseconds", csv + "}"), "nanoseconds");  // beyond 2^53
+  check_times(*over("seconds", csv + "}"), "seconds");          // floats
+  check_times(*over("seconds", "{class: Subset, range: [0, 100], dataset: " + csv + "}}"),
+              "seconds");
+  check_times(*over("v", csv + ", vectors: {v: [t, x]}}"), "v");
+  check_times(*over("t", json + "}"), "t");
+  check_times(*over("n", json + ", floats: [n]}"), "n");
+  // A key that nobody standardizes is float32, as before.
+  const auto rest = over("x", csv + "}");
+  CHECK((rest->labels("seconds").scalar_type() == at::kFloat));
+  CHECK(rest->notice() == "warning: " + folder.path("a.csv") +
+                              ": \"seconds\": float32 rounds its numbers by up to 95.37, and "
+                              "their standard deviation is 202.1; a Standardized around the table "
+                              "subtracts before it rounds");
+  CHECK(over("seconds", csv + "}")->notice().empty());
+}
+
+TEST_CASE("float64 of NumPy is subtracted before it becomes float32") {
+  const ScratchFolder folder;
+  run_python(
+      "import sys, numpy as np\n"
+      "t = 1.6e9 + 7 * np.arange(100.0)\n"
+      "np.save(sys.argv[1] + '/t.npy', t)\n"
+      "np.save(sys.argv[1] + '/n.npy', t.astype('i8'))\n",
+      {folder.path()});
+  for (const char* name : {"t", "n"}) {
+    check_times(
+        *dataset_of(fmt::format("{{class: Standardized, keys: [{0}], dataset: {{class: Npy, "
+                                "files: {{{0}: {1}/{0}.npy}}}}}}",
+                                name, folder.path())),
+        name);
+  }
+}
+
+TEST_CASE("what is undone has the digits of its mean") {
+  const Standardization times({1600000346.5}, {202.07});
+  const at::Tensor back = times.undo(at::tensor({1.5F}));
+  CHECK(back.item<double>() == doctest::Approx(1600000346.5 + 1.5 * 202.07).epsilon(1e-12));
+  const at::Tensor small = Standardization({0.5}, {0.25}).undo(at::tensor({1.5F}));
+  CHECK((small.scalar_type() == at::kFloat));
 }
 
 TEST_CASE("what cannot be standardized is reported") {

@@ -66,6 +66,21 @@ const KeySummary& key_of(const Survey& survey, const std::string& name) {
   throw Error("no key " + name);
 }
 
+TEST_CASE("whole numbers beyond 2^53 keep their differences") {
+  KeySummary summary;
+  KeySummary other;
+  constexpr int64_t kFirst = 1'600'000'000'000'000'000;  // nanoseconds since 1970
+  for (int64_t i = 0; i < 100; ++i) {
+    (i % 2 == 0 ? summary : other).add(at::scalar_tensor(kFirst + 7 * i, at::kLong));
+  }
+  summary.merge(other);
+  REQUIRE(summary.deviation());
+  // 7 times the deviation of 0, 1, ..., 99.
+  CHECK(*summary.deviation() == doctest::Approx(7 * std::sqrt(9999.0 / 12)).epsilon(1e-6));
+  CHECK(summary.counts().size() == 100);
+  CHECK(summary.counts().at("1600000000000000007") == 1);
+}
+
 TEST_CASE("a survey names the bad examples and sums up the others, whatever the threads") {
   const Mixed dataset(400);
   for (const int64_t threads : {1, 2, 7}) {

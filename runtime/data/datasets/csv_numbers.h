@@ -1,0 +1,48 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "runtime/core/config/config.h"
+#include "runtime/core/formats/csv_file.h"
+
+namespace stepop {
+
+/// Parses all of `cell` except spaces around it; a leading plus is allowed.
+std::errc parse_csv_number(std::string_view cell, int64_t& number);
+std::errc parse_csv_number(std::string_view cell, double& number);
+
+/// Whether a cell among numbers stands for "not known": empty, NA, N/A, NaN, null or None.
+bool is_missing_number(std::string_view cell);
+
+/// With `decimal: ","`, rewrites the numbers of columns of numbers with a point, and without points
+/// between thousands: 1.234,56 becomes 1234.56. A column without a type in the config is one of
+/// numbers when all cells that are not missing are such numbers. Throws UsageError for another
+/// value of `decimal`, and Error with file, line and column for a number with a decimal point.
+void read_decimal_commas(CsvTable& table, const Config& params);
+
+/// For a cell that is no number: what it may be, and what helps; begins with "; ", or is empty.
+std::string number_advice(const std::string& cell, bool has_decimal_commas);
+
+/// A warning for a column that is read as text although its cells look like numbers in another
+/// style, or nearly all are numbers, with the first cell that is none. Else empty.
+std::string note_on_text(const CsvTable& table, size_t column, bool has_decimal_commas);
+
+/// A warning for a column of numbers with a cell such as 00501, which is 501 as a number.
+std::string note_on_leading_zeros(const CsvTable& table, size_t column);
+
+/// The standard deviation of float64 numbers and the most that float32 rounds them by, relative to
+/// it; 0 where they do not vary. NaN and infinity are left out.
+struct Float32Loss {
+  double deviation = 0;
+  double share = 0;
+};
+/// From this share on, float64 is kept beside the floats.
+inline constexpr double kLeastFloat32Loss = 1e-5;
+Float32Loss float32_loss(const at::Tensor& numbers);
+
+}  // namespace stepop
