@@ -23,7 +23,7 @@ struct CsvColumn {
   CsvType type;
   at::Tensor numbers;     ///< [rows]: int64 for ints and classes, float for floats.
   at::Tensor exact = {};  ///< float64, where float32 loses digits that matter; else undefined.
-  std::vector<std::string> texts;  ///< Texts, or the absolute paths of images and masks.
+  std::vector<std::string> texts;            ///< Texts, or the absolute paths of images and masks.
   std::optional<ClassNumbers> classes = {};  ///< Of a class column.
   std::string note = {};                     ///< A warning about how the cells were read.
 };
