@@ -64,8 +64,10 @@ at::Tensor ssim(const at::Tensor& a, const at::Tensor& b, double peak) {
     throw Error(fmt::format("SSIM needs images of at least {} x {} pixels, found {}", kSsimWindow,
                             kSsimWindow, describe_tensor(a)));
   }
-  const at::Tensor x = a.to(at::kDouble);
-  const at::Tensor y = b.to(at::kDouble);
+  // SSIM compares means, so black has to be 0.
+  const double black = black_of(peak);
+  const at::Tensor x = a.to(at::kDouble).sub(black);
+  const at::Tensor y = b.to(at::kDouble).sub(black);
   const at::Tensor means =
       windowed_mean(at::stack({x, y, x.mul(x), y.mul(y), x.mul(y)}));  // [5, B, C, H', W']
   const at::Tensor mean_product = means[0].mul(means[1]);

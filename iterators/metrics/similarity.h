@@ -7,8 +7,12 @@
 namespace stepop::metrics {
 
 // The similarity of images: one number for each image of two batches [B, C, H, W], float64 [B].
-// `peak` is the largest possible pixel value minus the smallest: 255, or 2 for [-1, 1]. Both
-// functions throw Error for batches of different shapes.
+// `peak` is the largest possible pixel value minus the smallest: 2 for images in [-1, 1], else the
+// largest value of images whose black is 0, such as 1 or 255. Both functions throw Error for
+// batches of different shapes.
+
+/// The value of black: -1 for a `peak` of 2, else 0.
+constexpr double black_of(double peak) { return peak == 2 ? -1 : 0; }
 
 /// PSNR in dB, from the mean squared error over pixels and channels; infinite for equal images.
 at::Tensor psnr(const at::Tensor& a, const at::Tensor& b, double peak);

@@ -218,6 +218,24 @@ void make_three(const ScratchFolder& folder) {
   make_run(folder, "logs/2026-11-21T13-00-00_new", "", "killed", 1h, config("1", "SGD"));
 }
 
+TEST_CASE("a run whose value is NaN comes after those that have a number, also below 0") {
+  const ScratchFolder folder;
+  make_run(folder, "logs/2026-11-21T10-00-00_a", accuracy(23, "-0.5"), "done", 4h);
+  make_run(folder, "logs/2026-11-21T11-00-00_b", accuracy(23, "-0.9") + accuracy(46, "NaN"), "done",
+           3h);
+  make_run(folder, "logs/2026-11-21T12-00-00_c", accuracy(23, "0"), "done", 2h);
+  make_run(folder, "logs/2026-11-21T13-00-00_d", accuracy(23, "NaN"), "done", 1h);
+  const auto names = [&](const std::string& sort) {
+    const auto list =
+        nlohmann::json::parse(run_in(folder, "stepop runs --json --sort " + sort).out);
+    std::string text;
+    for (const auto& run : list) text += run["run"].get<std::string>()[20];
+    return text;
+  };
+  CHECK(names("last") == "cadb");
+  CHECK(names("best") == "cabd");
+}
+
 TEST_CASE("--best shows and sorts by any number, whose last words are enough") {
   const ScratchFolder folder;
   make_three(folder);

@@ -13,9 +13,9 @@ namespace {
 constexpr std::array<std::string_view, 15> kLower = {
     "loss", "error", "err", "mae",        "mse", "rmse",  "nll",     "bce",
     "ce",   "fid",   "kid", "perplexity", "ppl", "lpips", "distance"};
-constexpr std::array<std::string_view, 17> kHigher = {
+constexpr std::array<std::string_view, 18> kHigher = {
     "accuracy", "acc", "top",  "precision", "recall", "f1",     "psnr",    "ssim", "auc",
-    "iou",      "r2",  "bleu", "score",     "reward", "return", "returns", "dice"};
+    "iou",      "r2",  "bleu", "score",     "reward", "return", "returns", "dice", "likelihood"};
 
 MetricDirection by_config(const std::string& name, const Value& config) {
   for (const std::string part : {"checkpoints", "stop_when"}) {
@@ -28,9 +28,10 @@ MetricDirection by_config(const std::string& name, const Value& config) {
   return MetricDirection::kUnknown;
 }
 
+bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
 /// The last word decides: `error` in `accuracy_error`.
 MetricDirection by_words(std::string_view text) {
-  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   while (!text.empty()) {
     const auto end = std::find_if(text.rbegin(), text.rend(), is_letter).base();
     text = text.substr(0, static_cast<size_t>(end - text.begin()));
@@ -47,6 +48,16 @@ MetricDirection by_words(std::string_view text) {
   return MetricDirection::kUnknown;
 }
 
+/// Whether a name begins with a minus: scikit-learn's scorers are `neg_mean_squared_error` and the
+/// like. In other places `negative` means the class.
+bool is_negated(std::string_view text) {
+  for (const std::string_view minus : {"neg", "negative_log"}) {
+    const bool is_word = text.size() > minus.size() && !is_letter(text[minus.size()]);
+    if (text.starts_with(minus) && is_word) return true;
+  }
+  return text.starts_with('-');
+}
+
 }  // namespace
 
 MetricDirection metric_direction(const std::string& name, const Value* config) {
@@ -54,7 +65,10 @@ MetricDirection metric_direction(const std::string& name, const Value* config) {
       config != nullptr ? by_config(name, *config) : MetricDirection::kUnknown;
   if (given != MetricDirection::kUnknown) return given;
   // The part after the last slash decides: `perplexity/tokens` is a count.
-  return by_words(std::string_view(name).substr(name.rfind('/') + 1));
+  const auto last = std::string_view(name).substr(name.rfind('/') + 1);
+  const MetricDirection said = by_words(last);
+  if (said == MetricDirection::kUnknown || !is_negated(last)) return said;
+  return said == MetricDirection::kLower ? MetricDirection::kHigher : MetricDirection::kLower;
 }
 
 bool read_more_is_better(const Config& part, const char* fallback) {

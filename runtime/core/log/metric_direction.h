@@ -10,8 +10,9 @@ namespace stepop {
 enum class MetricDirection { kUnknown, kLower, kHigher };
 
 /// Decided by the config (`checkpoints` or `stop_when`: metric, mode). Otherwise by the words in
-/// the last part of the name: lower for losses and errors, higher for accuracies and returns.
-/// Otherwise unknown, for example for a learning rate. `config` may be null.
+/// the last part of the name: lower for losses and errors, higher for accuracies and returns, the
+/// other way round for `neg_mean_squared_error`. Otherwise unknown, for example for a learning
+/// rate. `config` may be null.
 MetricDirection metric_direction(const std::string& name, const Value* config);
 
 /// Reads `mode: max`, more is better, or `min`. Throws UsageError for any other word, and for a

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -254,17 +255,20 @@ std::string csv_text_of(const std::vector<RunSummary>& runs, const std::vector<s
   return text;
 }
 
-/// Sorts the best first, in the metric's direction; runs without a value come last. Only values of
-/// one metric compare: runs with another metric than the first run's come last too.
+/// Sorts the best first, in the metric's direction; runs without a value or with NaN come last.
+/// Only values of one metric compare: runs with another metric than the first run's come last too.
 template <class Value>
 void sort_by_metric(std::vector<RunSummary>& runs, const Value& value) {
-  const auto found = std::find_if(runs.begin(), runs.end(), value);
+  const auto has_number = [&](const RunSummary& run) {
+    return value(run) && !std::isnan(*value(run));
+  };
+  const auto found = std::find_if(runs.begin(), runs.end(), has_number);
   if (found == runs.end()) return;
   const std::string metric = found->metric;
   const bool more_is_better = found->more_is_better;
   std::stable_sort(runs.begin(), runs.end(), [&](const RunSummary& a, const RunSummary& b) {
-    const bool has_a = value(a) && a.metric == metric;
-    const bool has_b = value(b) && b.metric == metric;
+    const bool has_a = has_number(a) && a.metric == metric;
+    const bool has_b = has_number(b) && b.metric == metric;
     if (!has_a || !has_b) return has_a > has_b;
     return more_is_better ? *value(a) > *value(b) : *value(a) < *value(b);
   });

@@ -185,14 +185,18 @@ std::vector<SweepGroup> group_results(const SweepPlan& plan, const SweepResults&
   for (auto& [name, group] : by_values) {
     std::vector<double> best;
     std::vector<double> last;
+    bool has_nan = false;  // in all values of a run
     for (const size_t i : group.runs) {
       const SweepResult& result = results.runs[i];
       group.ended += result.has_ended() ? 1 : 0;
       // A mean only uses ended runs; a single run also shows its progress.
       if (!result.has_ended() && !plan.over().empty()) continue;
       if (result.best) best.push_back(*result.best);
+      has_nan = has_nan || (!result.best && result.last && std::isnan(*result.last));
       if (result.last) last.push_back(*result.last);
     }
+    // A mean without such a run would rank the point above those that are never NaN.
+    if (has_nan && !best.empty()) best.push_back(NAN);
     group.best = spread_of(best);
     group.last = spread_of(last);
     groups.push_back(std::move(group));

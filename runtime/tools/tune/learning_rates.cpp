@@ -66,13 +66,18 @@ class LossWatch : public StepHook {
     answer(fmt::format("{} {}", step, loss));
     if (step >= kSteps) ::_exit(0);
     smooth_ = step == 1 ? loss : kMemory * smooth_ + (1 - kMemory) * loss;
+    if (step == 1) first_ = loss;
     lowest_ = std::min(lowest_, smooth_);
-    if (smooth_ > kDiverged * std::abs(lowest_)) ::_exit(0);
+    // A loss that falls below 0 is near it for a while.
+    constexpr double kPartOfFall = 0.1;
+    const double size = std::max(std::abs(lowest_), kPartOfFall * (first_ - lowest_));
+    if (smooth_ > lowest_ + (kDiverged - 1) * size) ::_exit(0);
   }
 
  private:
   OrderedMap<double> logged_;
   OrderedMap<double> returned_;
+  double first_ = 0;
   double smooth_ = 0;
   double lowest_ = std::numeric_limits<double>::infinity();
 };

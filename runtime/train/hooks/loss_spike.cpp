@@ -24,6 +24,11 @@ constexpr size_t kReadEvery = 20;
 /// The standard deviation of normal numbers whose median absolute deviation is 1.
 constexpr double kDeviation = 1.4826;
 
+/// The same for their mean absolute deviation.
+constexpr double kDeviationOfMean = 1.2533;
+/// Losses that are all 0 have this deviation: rounding alone is no spike.
+constexpr double kLeastDeviation = 1e-7;
+
 /// A copy: each launch of a captured step writes into the same tensor.
 WeightedMean copy_of(const WeightedMean& loss) {
   at::Tensor value = loss.value().detach().reshape({}).clone();
@@ -146,10 +151,14 @@ class LossSpike : public Hook {
     if (count_ >= size) {
       std::vector<double> values(losses, losses + size);
       const double middle = median(values);
-      for (double& value : values) value = std::abs(value - middle);
+      double sum = 0;
+      for (double& value : values) sum += value = std::abs(value - middle);
+      double deviation = kDeviation * median(values);
+      // When most losses are equal, as a hinge loss that is mostly 0, the others still count.
+      if (deviation == 0) deviation = kDeviationOfMean * sum / static_cast<double>(size);
       // Losses that hardly differ have no deviation worth a warning.
-      const double deviation =
-          std::max(kDeviation * median(std::move(values)), 1e-3 * std::abs(middle));
+      deviation = std::max(deviation, 1e-3 * std::abs(middle));
+      if (deviation == 0) deviation = kLeastDeviation;
       if (loss > middle + deviations_ * deviation) {
         return answer(loss, step, middle, deviation, examples);
       }

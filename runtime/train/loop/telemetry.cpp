@@ -52,6 +52,7 @@ Telemetry::~Telemetry() {
 void Telemetry::begin_step(bool is_logged, const Elapsed& before, const Elapsed& after) {
   norms_.clear();
   gradients_.clear();
+  is_taken_ = false;
   const bool counts = settings_.gradients.is_due(before, after);
   for (const auto& [name, update] : context_.updates) {
     if (settings_.is_active && (is_logged || counts)) {
@@ -83,12 +84,12 @@ bool Telemetry::counts_weights(const Elapsed& before, const Elapsed& now) const 
 }
 
 bool Telemetry::is_due(const Elapsed& before, const Elapsed& now) const {
-  return settings_.is_active && (counts_weights(before, now) || !gradients_.empty());
+  return settings_.is_active && !is_taken_ && (counts_weights(before, now) || !gradients_.empty());
 }
 
 Logs Telemetry::take(const Elapsed& before, const Elapsed& now) {
   Logs logs;
-  if (!settings_.is_active) return logs;
+  if (!settings_.is_active || std::exchange(is_taken_, true)) return logs;
   add_rates(logs);
   add_speed(logs);
   add_memory(logs);

@@ -40,6 +40,7 @@ class Telemetry {
   bool is_due(const Elapsed& before, const Elapsed& now) const;
 
   /// The numbers to log at `now`, by names such as `optimizer/lr`. Starts the next measurement.
+  /// Nothing when they were taken since the last step.
   Logs take(const Elapsed& before, const Elapsed& now);
 
  private:
@@ -59,6 +60,7 @@ class Telemetry {
   Clock::duration waited_{0};
   int64_t steps_ = 0;  ///< The steps at `begin_`.
   int64_t samples_ = 0;
+  bool is_taken_ = false;  ///< Since the last step.
 };
 
 }  // namespace stepop

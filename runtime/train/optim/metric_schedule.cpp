@@ -50,7 +50,7 @@ STEPOP_REGISTER_SCHEDULE(
       {"factor", "0.1", "what the number is multiplied by, below 1"},
       {"patience", "10", "how many values in a row that are not better leave it as it is"},
       {"threshold", "1e-4", "by how much a value has to be better than the best one"},
-      {"threshold_mode", "rel", "rel: times the best value; abs: as it is"},
+      {"threshold_mode", "rel", "rel: times the size of the best value; abs: as it is"},
       {"cooldown", "0", "how many values after a fall are not judged"},
       {"min", "0", "where it stops"}}});
 
@@ -79,7 +79,9 @@ Plateau::Plateau(const Config& params)
 double Plateau::value() const { return scale_ == 1 ? from_ : std::max(from_ * scale_, min_); }
 
 bool Plateau::is_better(double metric) const {
-  double margin = is_relative_ ? threshold_ * best_ : threshold_;
+  // PyTorch multiplies by the best value itself: below 0 the margin would turn round, and any value
+  // be better.
+  double margin = is_relative_ ? threshold_ * std::abs(best_) : threshold_;
   if (std::isinf(best_)) margin = 0;  // before the first value
   return more_is_better_ ? metric > best_ + margin : metric < best_ - margin;
 }

@@ -13,7 +13,8 @@ namespace stepop {
 
 /// The state of a schedule that follows a metric: `{class: plateau, from: 1e-3, factor: 0.1,
 /// metric: validation/eval_op/loss, patience: 10}`. The rules are those of torch.optim's
-/// ReduceLROnPlateau.
+/// ReduceLROnPlateau, except that a relative threshold is of the size of the best value, so that
+/// metrics below 0 have one too.
 class Plateau {
  public:
   /// Throws UsageError for a bad value.

@@ -184,11 +184,11 @@ STEPOP_REGISTER_SCHEDULE(step, Step,
 STEPOP_REGISTER_SCHEDULE(
     cosine_restarts, CosineRestarts,
     {"Half a cosine again and again (SGDR, Loshchilov and Hutter 2017).",
-     {{"from", "", "the number at step 0 and, times `lower` each time, at restarts"},
+     {{"from", "", "the number at step 0"},
       {"to", "0", "the number before each restart"},
       {"steps", "", "training steps of a fall; with `restarts` also a list, of each fall"},
       {"longer", "1", "how many times longer each period is than the one before, an integer"},
-      {"lower", "1", "what the height is multiplied by at each restart"},
+      {"lower", "1", "what the height, `from` - `to`, is multiplied by at each restart"},
       {"restarts", "none",
        "list of steps in which it begins anew; between a fall and the next "
        "restart it is `to`"},

@@ -123,14 +123,17 @@ Scheduled::Scheduled(const Config& config, std::string_view path) {
   const int64_t begin = LaterBegin::steps();
   const int64_t warmup = read_warmup(config, path, *value);
   const LaterBegin later(warmup);
+  std::optional<CountsEpochs> epochs;
+  if (is_per_epoch(config, path, *value)) {
+    epochs.emplace(LengthScope::find(config.at(path), kPer.name).steps_per_epoch);
+  }
   schedule_ = schedules().build(config, path);
   if (warmup > 0) schedule_ = std::make_shared<WarmedUp>(std::move(schedule_), warmup);
-  if (is_per_epoch(config, path, *value)) {
-    const int64_t epoch = LengthScope::find(config.at(path), kPer.name).steps_per_epoch;
-    schedule_ = std::make_shared<PerEpoch>(std::move(schedule_), epoch, begin);
-  }
+  if (epochs) schedule_ = std::make_shared<PerEpoch>(std::move(schedule_), epochs->steps(), begin);
   collected = outer;
-  if (outer != nullptr) outer->push_back({config, std::string(path), schedule_});
+  if (outer == nullptr) return;
+  outer->push_back({config, std::string(path), schedule_, {}});
+  if (epochs) outer->back().short_lengths = epochs->short_lengths();
 }
 
 Scheduled::Scheduled(const Config& config, std::string_view path, double fallback)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/core/config/registry.h"
+#include "runtime/train/when/training_length.h"
 
 namespace stepop {
 
@@ -34,6 +35,8 @@ struct BuiltSchedule {
   Config config;
   std::string path;
   std::shared_ptr<const Schedule> schedule;
+  /// With `per: epoch`: lengths in steps that are shorter than an epoch.
+  std::vector<CountsEpochs::Length> short_lengths;
 };
 
 /// Collects the schedules that this thread builds during its lifetime. For nested schedules it
@@ -55,7 +58,8 @@ inline const Parameter kWarmup = {"warmup", "0",
 
 /// A parameter of every schedule; `Scheduled` reads it.
 inline const Parameter kPer = {"per", "step",
-                               "when it changes: step, or epoch, in the first step of each alone"};
+                               "when it changes: step, or epoch, in the first step of each alone; "
+                               "`gamma` is then of an epoch"};
 
 /// `about` with the parameters that every schedule has.
 inline About schedule_about(About about = {}) {

@@ -9,6 +9,7 @@
 
 #include "runtime/train/optim/schedule.h"
 #include "runtime/train/when/duration.h"
+#include "runtime/train/when/training_length.h"
 
 namespace stepop {
 namespace {
@@ -99,6 +100,7 @@ class Exponential : public Schedule {
     }
     if (has_gamma) {
       gamma_ = params.get<double>("gamma");
+      each_ = static_cast<double>(CountsEpochs::steps());
       return;
     }
     to_ = params.get<double>("to");
@@ -113,7 +115,7 @@ class Exponential : public Schedule {
 
   double at(int64_t step) const override {
     if (steps_ > 0 && step >= steps_) return to_;
-    return from_ * std::pow(gamma_, static_cast<double>(step));
+    return from_ * std::pow(gamma_, static_cast<double>(step) / each_);
   }
 
   std::optional<int64_t> fallen_after() const override {
@@ -124,6 +126,7 @@ class Exponential : public Schedule {
   double from_;
   double to_ = 0;
   double gamma_ = 1;
+  double each_ = 1;    ///< The steps of one factor.
   int64_t steps_ = 0;  ///< 0: without an end.
 };
 
@@ -158,26 +161,32 @@ class OneCycle : public Schedule {
       : max_(params.get<double>("max")),
         first_(max_ / params.get("div_factor", 25.0)),
         last_(first_ / params.get("final_div_factor", 1e4)),
+        each_(CountsEpochs::steps()),
         steps_(read_length(params, "steps", 2)),
-        rise_(params.get("pct_start", 0.3) * static_cast<double>(steps_) - 1),
+        rise_(params.get("pct_start", 0.3) * static_cast<double>(steps_) -
+              static_cast<double>(each_)),
         is_linear_(params.get("anneal", "cos") == "linear") {
     const auto anneal = params.get("anneal", "cos");
     if (anneal != "cos" && anneal != "linear") {
       throw params.error("anneal", fmt::format("expected cos or linear, found {}", anneal));
     }
-    if (!(rise_ >= 0) || rise_ >= static_cast<double>(steps_ - 1)) {
+    if (!(rise_ >= 0) || rise_ >= static_cast<double>(steps_ - each_)) {
+      const char* unit = CountsEpochs::epoch() ? "epoch" : "step";
       throw params.error("pct_start",
-                         "the rise has to be one step or more, and to end before the last step");
+                         fmt::format("the rise has to be one {0} or more, and to end before the "
+                                     "last {0}",
+                                     unit));
     }
   }
 
   double at(int64_t step) const override {
-    const double place = std::min(static_cast<double>(step), static_cast<double>(steps_ - 1));
+    const auto end = static_cast<double>(steps_ - each_);
+    const double place = std::min(static_cast<double>(step), end);
     if (place <= rise_) return between(first_, max_, rise_ > 0 ? place / rise_ : 1);
-    return between(max_, last_, (place - rise_) / (static_cast<double>(steps_ - 1) - rise_));
+    return between(max_, last_, (place - rise_) / (end - rise_));
   }
 
-  std::optional<int64_t> fallen_after() const override { return steps_ - 1; }
+  std::optional<int64_t> fallen_after() const override { return steps_ - each_; }
 
  private:
   double between(double from, double to, double part) const {
@@ -188,6 +197,7 @@ class OneCycle : public Schedule {
   double max_;
   double first_;
   double last_;
+  int64_t each_;  ///< Steps between two numbers.
   int64_t steps_;
   double rise_;  ///< The step with the highest number.
   bool is_linear_;
@@ -220,8 +230,9 @@ class PowerLaw : public Schedule {
         max_(params.get("max", 0.9999)),
         power_(params.get("power", 2.0 / 3)),
         inv_gamma_(params.get("inv_gamma", 1.0)),
+        each_(CountsEpochs::steps()),
         after_(read_length_or(params, "update_after_step", 0, 100)),
-        every_(params.get_at_least("update_every", 1, 1)),
+        every_(params.get_at_least("update_every", 1, 1) * each_),
         last_copy_(after_ + (params.get("copies_first", false) ? every_ : 0)) {
     if (!(power_ > 0))
       throw params.error("power", fmt::format("expected more than 0, found {}", power_));
@@ -238,7 +249,7 @@ class PowerLaw : public Schedule {
   double at(int64_t step) const override {
     if (step % every_ != 0) return 1;
     if (step <= last_copy_) return 0;
-    const auto n = static_cast<double>(step - after_);
+    const auto n = static_cast<double>(step - after_) / static_cast<double>(each_);
     return std::clamp(1 - std::pow(1 + n / inv_gamma_, -power_), min_, max_);
   }
 
@@ -247,6 +258,7 @@ class PowerLaw : public Schedule {
   double max_;
   double power_;
   double inv_gamma_;
+  int64_t each_;  ///< The steps of one n.
   int64_t after_;
   int64_t every_;
   int64_t last_copy_;

@@ -12,6 +12,7 @@
 
 #include "runtime/train/optim/schedule.h"
 #include "runtime/train/when/duration.h"
+#include "runtime/train/when/training_length.h"
 
 namespace stepop {
 namespace {
@@ -101,7 +102,8 @@ STEPOP_REGISTER(
 STEPOP_REGISTER(schedules(), "ExponentialLR", closed_form([](const Config& params) {
                   const auto from = params.get<double>("from");
                   const auto gamma = params.get<double>("gamma");
-                  return [=](double t) { return from * std::pow(gamma, t); };
+                  const auto each = static_cast<double>(CountsEpochs::steps());
+                  return [=](double t) { return from * std::pow(gamma, t / each); };
                 }),
                 schedule_about({"Multiplied by a factor in every step, as torch.optim's "
                                 "ExponentialLR.",
@@ -163,13 +165,14 @@ STEPOP_REGISTER(
                                                "found \"{}\"",
                                                mode));
       }
-      const double base = mode == "triangular2" ? 0.5 : 1;  // of each cycle
-      const double each = mode == "exp_range" ? gamma : 1;  // of each step
+      const double base = mode == "triangular2" ? 0.5 : 1;    // of each cycle
+      const double factor = mode == "exp_range" ? gamma : 1;  // of each step
+      const auto each = static_cast<double>(CountsEpochs::steps());
       return [=](double t) {
         const double cycle = std::floor(t / (up + down));
         const double into = t - cycle * (up + down);
         const double part = into <= up ? into / up : 1 - (into - up) / down;
-        return low + (high - low) * part * std::pow(base, cycle) * std::pow(each, t);
+        return low + (high - low) * part * std::pow(base, cycle) * std::pow(factor, t / each);
       };
     }),
     schedule_about(

@@ -115,7 +115,11 @@ int64_t read_steps(const Config& config, std::string_view path, int64_t steps_pe
 int64_t read_length(const Config& config, std::string_view path, int64_t least, int64_t begin) {
   const Value* value = config.peek(path);
   const bool is_number = value == nullptr || value->is_int() || value->is_float();
-  if (is_number) return config.get_at_least(path, least);
+  if (is_number) {
+    const int64_t steps = config.get_at_least(path, least);
+    CountsEpochs::note(config, path, steps);
+    return steps;
+  }
   const bool is_end = value->is_text() && value->as_text() == kToTheEnd;
   const bool is_in_epochs = value->is_text() && value->as_text().ends_with('e');
   const int64_t epoch = is_in_epochs ? LengthScope::find(config, path).steps_per_epoch : 1;
@@ -127,7 +131,10 @@ int64_t read_length(const Config& config, std::string_view path, int64_t least, 
 int64_t read_length_or(const Config& config, std::string_view path, int64_t least,
                        int64_t fallback) {
   if (config.has(path)) return read_length(config, path, least);
-  return config.get(path, fallback);  // so that it is written with the config
+  // Read, so that it is written with the config.
+  if (!CountsEpochs::epoch() || fallback == 0) return config.get(path, fallback);
+  config.get(path, fmt::format("{}e", fallback));
+  return fallback * CountsEpochs::steps();
 }
 
 std::vector<int64_t> read_lengths(const Config& config, std::string_view path) {

@@ -64,7 +64,7 @@ int64_t read_steps(const Config& config, std::string_view path, int64_t steps_pe
 /// left of the training behind step `begin`). Throws UsageError with the place for anything else,
 /// and for less than `least`; a length that rounding or a short training made shorter is `least`.
 int64_t read_length(const Config& config, std::string_view path, int64_t least, int64_t begin = 0);
-/// The same, with `fallback` for a missing key.
+/// The same, with `fallback` steps, or epochs where CountsEpochs says so, for a missing key.
 int64_t read_length_or(const Config& config, std::string_view path, int64_t least,
                        int64_t fallback);
 /// Reads a list of such lengths of 0 or more.

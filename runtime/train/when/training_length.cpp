@@ -9,6 +9,7 @@ namespace {
 
 thread_local LengthScope* scope = nullptr;
 thread_local int64_t later = 0;
+thread_local CountsEpochs* counts_epochs = nullptr;
 
 }  // namespace
 
@@ -31,5 +32,18 @@ LaterBegin::LaterBegin(int64_t steps) : steps_(steps) { later += steps; }
 LaterBegin::~LaterBegin() { later -= steps_; }
 
 int64_t LaterBegin::steps() { return later; }
+
+CountsEpochs::CountsEpochs(int64_t steps_per_epoch)
+    : epoch_(steps_per_epoch), before_(std::exchange(counts_epochs, this)) {}
+CountsEpochs::~CountsEpochs() { counts_epochs = before_; }
+
+std::optional<int64_t> CountsEpochs::epoch() {
+  return counts_epochs != nullptr ? std::optional(counts_epochs->epoch_) : std::nullopt;
+}
+
+void CountsEpochs::note(const Config& config, std::string_view path, int64_t steps) {
+  if (counts_epochs == nullptr || steps <= 0 || steps >= counts_epochs->epoch_) return;
+  counts_epochs->short_lengths_.push_back({join_path(config.path(), path), steps});
+}
 
 }  // namespace stepop

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/core/config/config.h"
 
@@ -52,6 +54,35 @@ class LaterBegin {
 
  private:
   int64_t steps_;
+};
+
+/// During its lifetime, what this thread reads counts epochs where it would count steps: `gamma` of
+/// a schedule, and lengths that are not given. Lengths that are given keep their units.
+class CountsEpochs {
+ public:
+  explicit CountsEpochs(int64_t steps_per_epoch);
+  ~CountsEpochs();
+  CountsEpochs(const CountsEpochs&) = delete;
+  CountsEpochs& operator=(const CountsEpochs&) = delete;
+
+  /// The steps of an epoch, if epochs are counted.
+  static std::optional<int64_t> epoch();
+  /// The steps of what is counted: of an epoch, else 1.
+  static int64_t steps() { return epoch().value_or(1); }
+
+  struct Length {
+    std::string place;  ///< Its key in the config.
+    int64_t steps;
+  };
+  /// Called for each length that is read as a bare number.
+  static void note(const Config& config, std::string_view path, int64_t steps);
+  /// The bare numbers so far that are shorter than an epoch, and may have been meant as epochs.
+  const std::vector<Length>& short_lengths() const { return short_lengths_; }
+
+ private:
+  int64_t epoch_;
+  std::vector<Length> short_lengths_;
+  CountsEpochs* before_;
 };
 
 }  // namespace stepop

@@ -1,6 +1,7 @@
 """Makes what tests/runtime/optim compares with, by torch.optim itself:
     python tests/data/optim/make.py
-writes trajectories, matrices, schedule_free, schedules and plateaus.safetensors beside this file.
+writes trajectories, matrices, schedule_free, schedules, per_epoch and plateaus.safetensors beside
+this file.
 The metadata of each holds the config of every case, in YAML. schedule_free is of the package
 schedulefree==1.4.1, which must be installed too.
 """
@@ -480,6 +481,52 @@ def make_schedules():
               {name: config for name, (config, _, _) in SCHEDULES.items()})
 
 
+# With `per: epoch`, of schedulers that are stepped once an epoch.
+PER_EPOCH = {
+    "ExponentialLR": ("{class: ExponentialLR, from: 0.5, gamma: 0.95",
+                      lambda o: ExponentialLR(o, 0.95), 0.5),
+    "exponential": ("{class: exponential, from: 0.5, gamma: 0.8",
+                    lambda o: ExponentialLR(o, 0.8), 0.5),
+    "exponential_warmup": ("{class: exponential, from: 0.5, gamma: 0.8, warmup: 4e",
+                           lambda o: LambdaLR(o, lambda t: t / 4 if t < 4 else 0.8 ** (t - 4)),
+                           0.5),
+    "CyclicLR_range": ("{class: CyclicLR, base_lr: 0.1, max_lr: 0.5, step_size_up: 3e, mode: "
+                       "exp_range, gamma: 0.9",
+                       lambda o: CyclicLR(o, 0.1, 0.5, 3, mode="exp_range", gamma=0.9,
+                                          cycle_momentum=False), 0.1),
+    "CyclicLR": ("{class: CyclicLR, base_lr: 0.1, max_lr: 0.5, step_size_up: 3e, step_size_down: "
+                 "5e, mode: triangular2",
+                 lambda o: CyclicLR(o, 0.1, 0.5, 3, 5, "triangular2", cycle_momentum=False), 0.1),
+    "ConstantLR_defaults": ("{class: ConstantLR, from: 0.5", lambda o: ConstantLR(o), 0.5),
+    "LinearLR_defaults": ("{class: LinearLR, from: 0.5", lambda o: LinearLR(o), 0.5),
+    "PolynomialLR_defaults": ("{class: PolynomialLR, from: 0.5, power: 2",
+                              lambda o: PolynomialLR(o, power=2), 0.5),
+    "PolynomialLR": ("{class: PolynomialLR, from: 0.5, total_iters: 12e",
+                     lambda o: PolynomialLR(o, 12), 0.5),
+    "StepLR": ("{class: StepLR, from: 0.5, step_size: 3e", lambda o: StepLR(o, 3), 0.5),
+    "MultiStepLR": ("{class: MultiStepLR, from: 0.5, milestones: [2e, 9e]",
+                    lambda o: MultiStepLR(o, [2, 9]), 0.5),
+    "CosineAnnealingLR": ("{class: CosineAnnealingLR, from: 0.5, T_max: 6e, eta_min: 0.02",
+                          lambda o: CosineAnnealingLR(o, 6, 0.02), 0.5),
+    "WarmRestarts": ("{class: CosineAnnealingWarmRestarts, from: 0.5, T_0: 2e, T_mult: 2",
+                     lambda o: CosineAnnealingWarmRestarts(o, 2, 2), 0.5),
+    "one_cycle": ("{class: one_cycle, max: 0.5, steps: 12e",
+                  lambda o: OneCycleLR(o, 0.5, total_steps=12), 0.02),
+    "one_cycle_linear": ("{class: one_cycle, max: 0.5, steps: end, pct_start: 0.41, anneal: linear",
+                         lambda o: OneCycleLR(o, 0.5, total_steps=12, pct_start=0.41,
+                                              anneal_strategy="linear"), 0.02),
+    "chain": ("{class: chain, parts: [{schedule: {class: LinearLR, from: 0.5, start_factor: 0.1}, "
+              "steps: 5e}, {schedule: {class: ExponentialLR, from: 0.5, gamma: 0.7}}]",
+              lambda o: SequentialLR(o, [LinearLR(o, 0.1), ExponentialLR(o, 0.7)], [5]), 0.5),
+}
+
+
+def make_per_epoch():
+    save_file({name: values_of(make, lr, 12) for name, (_, make, lr) in PER_EPOCH.items()},
+              FOLDER / "per_epoch.safetensors",
+              {name: config + ", per: epoch}" for name, (config, _, _) in PER_EPOCH.items()})
+
+
 PLATEAUS = {
     "min": ("{class: plateau, from: 0.5, metric: m, patience: 2}", {"patience": 2}),
     "max": ("{class: plateau, from: 0.5, metric: m, mode: max, patience: 1, factor: 0.5, "
@@ -514,3 +561,4 @@ if __name__ == "__main__":
     make_trajectories("matrices.safetensors", MATRIX_SHAPES, MATRIX_CASES)
     make_schedule_free()
     make_schedules()
+    make_per_epoch()

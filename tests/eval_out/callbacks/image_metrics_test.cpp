@@ -39,6 +39,35 @@ TEST_CASE("PSNR and SSIM are what scikit-image says, of each image and on the me
   }
 }
 
+TEST_CASE("SSIM is scikit-image's, in whatever range the images are") {
+  const auto& data = expected()["byte_images"];
+  const at::Tensor target = images(data, "target");
+  const at::Tensor prediction = images(data, "prediction");
+  const auto check = [&](const at::Tensor& said, const at::Tensor& truth, const char* params) {
+    CAPTURE(params);
+    const auto looked =
+        look("image_metrics", {.outputs = {{"prediction", said}, {"target", truth}}}, params);
+    for (const char* name : {"psnr", "ssim"}) {
+      double mean = 0;
+      for (const auto& each : data[name]) mean += each.get<double>() / 3;
+      CHECK(looked->value(name) == doctest::Approx(mean).epsilon(1e-5));
+    }
+  };
+  const at::Tensor bytes = prediction.to(at::kByte);
+  check(bytes, target.to(at::kByte), "{}");
+  check(bytes, target.to(at::kByte), "{data_range: 255}");
+  check(prediction / 127.5 - 1, target / 127.5 - 1, "{}");
+  check(prediction / 255, target / 255, "{data_range: 1}");
+  check(prediction / 255 - 0.5, target / 255 - 0.5, "{data_range: 1}");
+  check(prediction, target, "{data_range: 255}");
+  check(bytes, target / 127.5 - 1, "{}");
+  check(prediction / 255, target.to(at::kByte), "{data_range: 1}");
+  check(bytes, target / 255, "{data_range: 1}");
+  CHECK(message_of([&] { check(prediction, target, "{}"); })
+            .ends_with("from row 0 (example 0 of the dataset) on, and data_range is 2: give the "
+                       "largest possible value minus the smallest"));
+}
+
 TEST_CASE("equal images have a PSNR without end and an SSIM of 1; images of bytes are taken too") {
   const at::Tensor bytes = at::tensor({0, 255}, at::kByte).repeat({2, 12, 6});
   const at::Tensor floats = bytes.to(at::kFloat).div(127.5).sub(1).unsqueeze(1);

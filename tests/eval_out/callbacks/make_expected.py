@@ -78,8 +78,30 @@ def images(channels):
         "target": target.ravel().tolist(),
         "prediction": prediction.ravel().tolist(),
         "psnr": [peak_signal_noise_ratio(t, p, data_range=2) for t, p in pairs],
-        "ssim": [structural_similarity(t, p, data_range=2, channel_axis=0, gaussian_weights=True,
-                                       sigma=1.5, use_sample_covariance=False) for t, p in pairs],
+        # Of values from 0 on: SSIM compares means.
+        "ssim": [ssim(t + 1, p + 1, 2) for t, p in pairs],
+    }
+
+
+def ssim(target, prediction, data_range):
+    return structural_similarity(target, prediction, data_range=data_range, channel_axis=0,
+                                 gaussian_weights=True, sigma=1.5, use_sample_covariance=False)
+
+
+def byte_images():
+    """Pictures of 8 bits that are darkened, with noise, and lighter."""
+    y, x = np.mgrid[0:16, 0:18]
+    target = np.stack([120 + 90 * np.sin(x / (2 + i) + c) * np.cos(y / 4) for i in range(3)
+                       for c in range(3)]).reshape(3, 3, 16, 18)
+    noise = 20 * random.normal(size=target.shape[1:])
+    prediction = np.stack([0.8 * target[0], target[1] + noise, target[2] + 30])
+    target, prediction = (a.round().clip(0, 255).astype(np.uint8) for a in (target, prediction))
+    return {
+        "shape": target.shape,
+        "target": target.ravel().tolist(),
+        "prediction": prediction.ravel().tolist(),
+        "psnr": [peak_signal_noise_ratio(t, p, data_range=255) for t, p in zip(target, prediction)],
+        "ssim": [ssim(t, p, 255) for t, p in zip(target, prediction)],
     }
 
 
@@ -100,6 +122,7 @@ expected = {
     "colour_images": images(3),
     "grey_images": images(1),
     "histogram": histogram(),
+    "byte_images": byte_images(),
 }
 lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in expected.items()]
 path = pathlib.Path(__file__).with_name("expected.json")

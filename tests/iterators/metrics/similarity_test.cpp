@@ -27,6 +27,8 @@ TEST_CASE("PSNR and SSIM are scikit-image's, one number for each image") {
   // The scale does not matter.
   CHECK(at::allclose(metrics::ssim(real * 255, fake * 255, 255), expected.at("ssim_raw"), 1e-6, 0));
   CHECK(
+      at::allclose(metrics::ssim(real * 2 - 1, fake * 2 - 1, 2), expected.at("ssim_raw"), 1e-6, 0));
+  CHECK(
       at::allclose(metrics::psnr(real * 2 - 1, fake * 2 - 1, 2), expected.at("psnr_raw"), 1e-6, 0));
 }
 

@@ -99,7 +99,13 @@ class PlanWarnings {
   }
 
   void look_at_schedules(const std::vector<BuiltSchedule>& schedules) {
-    for (const auto& [config, path, schedule] : schedules) {
+    for (const auto& [config, path, schedule, short_lengths] : schedules) {
+      for (const auto& [place, steps] : short_lengths) {
+        add(place,
+            fmt::format("{0} step{1}, less than an epoch of {2}, and with per: epoch the "
+                        "number changes once an epoch. Epochs are {0}e",
+                        steps, steps == 1 ? "" : "s", with_thousands(settings_.steps_per_epoch)));
+      }
       // look_at_averages says more.
       const std::string place = join_path(config.path(), path);
       const bool is_given = context_.config.peek(place) != nullptr;  // else an iterator made it

@@ -18,6 +18,14 @@ TEST_CASE("losses and errors are better when lower, scores when higher, others u
     CAPTURE(name);
     CHECK(metric_direction(name, nullptr) == MetricDirection::kHigher);
   }
+  // scikit-learn's scorers, of which more is better.
+  for (const char* name : {"a/neg_mean_squared_error", "a/neg_log_loss", "a/log_likelihood",
+                           "a/-loss", "a/negative/accuracy"}) {
+    CAPTURE(name);
+    CHECK(metric_direction(name, nullptr) == MetricDirection::kHigher);
+  }
+  CHECK(metric_direction("a/negative_log_likelihood", nullptr) == MetricDirection::kLower);
+  CHECK(metric_direction("a/negative_loss", nullptr) == MetricDirection::kLower);
   for (const char* name : {"train/train_op/lr", "train/log_op/glossary", "a", "",
                            "validation/eval_op/perplexity/tokens", "a/loss/"}) {
     CAPTURE(name);

@@ -67,6 +67,19 @@ TEST_CASE("the table has a row for each point, means over the seeds, the best fi
   CHECK(sweep_table_text(plan, results).starts_with("optimizer/lr  runs  last      sd\n"));
 }
 
+TEST_CASE("a point of which a seed is always NaN has no mean, and comes last") {
+  const ScratchFolder folder;
+  const SweepPlan plan = plan_of(folder, "0, 1", /*has_over=*/true);
+  SweepResults results = results_of(plan, {-0.1, kNan, -0.5, -0.75}, {-0.1, kNan, -0.5, -0.75});
+  const auto order = [&] {
+    const std::vector<SweepGroup> groups = group_results(plan, results);
+    return std::vector<int64_t>{groups[0].runs[0] == 2 ? 1 : 0, std::isnan(*groups[1].best.mean)};
+  };
+  CHECK(order() == std::vector<int64_t>{1, 1});
+  results.metric.direction = MetricDirection::kLower;
+  CHECK(order() == std::vector<int64_t>{1, 1});
+}
+
 TEST_CASE("runs that did not end are counted apart, and their errors stand below") {
   const ScratchFolder folder;
   const SweepPlan plan = plan_of(folder, "0, 1", /*has_over=*/true);

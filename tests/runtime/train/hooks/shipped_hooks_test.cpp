@@ -31,7 +31,8 @@ std::string config_with(const std::string& hooks, const std::string& more = "num
   return trainer_config(more + "\nlog_freq: 1\nstart_log_freq: 1\nhooks: " + hooks);
 }
 
-/// Returns losses of about 1 and, in the steps 30 and 60, of 9; NaN in step 40.
+/// Returns losses of about 1 and, in the steps 30 and 60, of 9; NaN in step 40. `hinge` is 0 in two
+/// of three steps, `zero` in nearly all, `below` is about -5; all jump in step 60.
 class TestSpikes : public Iterator {
  public:
   explicit TestSpikes(const Context& context)
@@ -45,7 +46,16 @@ class TestSpikes : public Iterator {
       update_.step(loss);
       const double jump = step % 30 == 0 ? 9 : 1 + 0.01 * std::sin(static_cast<double>(step));
       const double value = step == 40 ? std::numeric_limits<double>::quiet_NaN() : jump;
-      return Scalars{{"other", 100}, {"loss", at::full({}, value)}};
+      const bool jumps = step == 60;
+      return Scalars{{"other", 100},
+                     {"loss", at::full({}, value)},
+                     {"hinge", jumps           ? 9.0
+                               : step % 3 == 0 ? 0.3
+                                               : 0.0},
+                     {"zero", jumps        ? 1.0
+                              : step == 50 ? 1e-9
+                                           : 0.0},
+                     {"below", (jumps ? -4 : -5) + 0.01 * std::sin(static_cast<double>(step))}};
     };
     return ops;
   }
@@ -155,10 +165,24 @@ TEST_CASE("a loss that jumps is told with its examples, by the median of those b
   TestRun missing(spikes_with("{class: LossSpike, loss: los}"));
   CHECK(contains(log_of(missing),
                  "LossSpike sees no \"los\"; there are the losses of updates, and numbers that "
-                 "train ops return: optimizer, train_op/other, train_op/loss"));
+                 "train ops return: optimizer, train_op/other, train_op/loss, train_op/hinge, "
+                 "train_op/zero, train_op/below"));
   // Without a name it looks at what the update trains with, which does not jump.
   TestRun of_update(spikes_with("{class: LossSpike, window: 20}"));
   CHECK_FALSE(contains(log_of(of_update), "deviations above"));
+}
+
+TEST_CASE("losses that are mostly 0, all 0 or below 0 jump where they jump, and nowhere else") {
+  for (const std::string loss : {"hinge", "zero", "below"}) {
+    CAPTURE(loss);
+    TestRun run(spikes_with("{class: LossSpike, window: 20, loss: " + loss + "}"));
+    const std::string log = log_of(run);
+    const size_t found = log.find(" deviations above the median");
+    CHECK(contains(log, "step 60: the loss is "));
+    CHECK(found != std::string::npos);
+    CHECK(log.find(" deviations above the median", found + 1) == std::string::npos);
+    CHECK_FALSE(contains(log, "inf deviations"));
+  }
 }
 
 TEST_CASE("the largest gradients are those of the whole norm") {

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "runtime/tools/graph/network_graphs.h"
 #include "tests/message_of.h"
@@ -75,6 +77,28 @@ TEST_CASE("TensorBoard gets the numbers of the metrics file, images and the conf
   }
   CHECK(next == events.size());
   CHECK(images > 0);
+}
+
+TEST_CASE("TensorBoard gets each histogram of weights once, and a rate once a step") {
+  TestRun run(kTraining + kActive + "num_steps: 12\ntelemetry: {weights: 4, gradients: 6}\n");
+  run.train();
+  std::map<std::string, std::vector<int64_t>> steps;
+  for (const auto& event : events_of(run)) {
+    for (const auto& [key, value] : event.items()) {
+      if (key.find('/') != std::string::npos) steps[key].push_back(event.at("step"));
+    }
+  }
+  int histograms = 0;
+  for (const auto& [key, at] : steps) {
+    CAPTURE(key);
+    CHECK(std::ranges::adjacent_find(at) == at.end());
+    const bool is_of_weights = key.starts_with("runtime/optimizer/weights/");
+    if (!is_of_weights && !key.starts_with("runtime/optimizer/gradients/")) continue;
+    ++histograms;
+    CHECK(at == (is_of_weights ? std::vector<int64_t>{4, 8, 12} : std::vector<int64_t>{6, 12}));
+  }
+  CHECK(histograms == 8);  // of two layers' weights and biases
+  CHECK(steps.at("runtime/optimizer/lr").back() == 12);
 }
 
 TEST_CASE("TensorBoard gets what the networks compute, after the check that runs them") {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/train/optim/metric_schedule.h"
 #include "runtime/train/when/training_length.h"
@@ -95,6 +96,49 @@ TEST_CASE("a plateau says why it falls, and where it cannot be") {
     outside = message_of([] { schedule("{class: plateau, from: 1, metric: m}"); });
   }).join();
   CHECK(outside.starts_with("test.yaml:1: lr: a schedule that follows a metric works in what"));
+}
+
+/// The numbers of a plateau from 1, one after each value of its metric.
+std::vector<double> plateau_of(const std::string& more, const std::vector<double>& metric) {
+  MetricSchedules plateaus;
+  const MetricSchedules::Scope scope(plateaus);
+  const Scheduled lr =
+      schedule("{class: plateau, from: 1.0, metric: m, factor: 0.1, " + more + "}");
+  std::vector<double> numbers;
+  for (size_t i = 0; i < metric.size(); ++i) {
+    plateaus.observe(static_cast<int64_t>(i), {{"m", metric[i]}});
+    numbers.push_back(lr.at(0));
+  }
+  return numbers;
+}
+
+TEST_CASE(
+    "a plateau's relative threshold is of the size of the best value, also below 0 and at 0") {
+  const std::vector<double> falls = {1, 1, 0.1, 0.1};
+  const double nan = std::nan("");
+  for (const double value : {1.0, -1.0, 0.0, -1e9}) {
+    CAPTURE(value);
+    for (const std::string mode : {"min", "max"}) {
+      CHECK(plateau_of("patience: 1, mode: " + mode, {value, value, value, value}) == falls);
+    }
+  }
+  const std::string strict = "threshold: 0.1, patience: 0, mode: ";
+  const auto fell = [&](const std::string& mode, double before, double after) {
+    return plateau_of(strict + mode, {before, after}).back() < 1;
+  };
+  CHECK(fell("min", -1, -0.95));
+  CHECK(fell("min", -1, -1.05));
+  CHECK_FALSE(fell("min", -1, -1.15));
+  CHECK(fell("max", -1, -1.05));
+  CHECK(fell("max", -1, -0.95));
+  CHECK_FALSE(fell("max", -1, -0.85));
+  CHECK_FALSE(fell("min", 0, -1e-12));
+  CHECK_FALSE(fell("max", 0, 1e-12));
+  CHECK(fell("min", 0, 0));
+  // NaN is never better, and never the best.
+  CHECK(plateau_of("patience: 1", {nan, -1, -2, -3}) == std::vector<double>{1, 1, 1, 1});
+  CHECK(plateau_of("patience: 1", {-1, nan, -2, nan}) == std::vector<double>{1, 1, 1, 1});
+  CHECK(plateau_of("patience: 1", {-1, -2, nan, nan}) == std::vector<double>{1, 1, 1, 0.1});
 }
 
 TEST_CASE("schedules that lead nowhere are refused") {
@@ -267,10 +311,10 @@ TEST_CASE("restarts, their weights and lengths have to fit one another") {
   CHECK(schedule("{class: ramp, schedule: 0.5, steps: 4}").at(4) == 0.5);
 }
 
-TEST_CASE("with per: epoch, rates and weights are NectarGAN's in every step") {
-  const SafetensorsFile file =
-      load_safetensors(STEPOP_SOURCE_DIR "/tests/data/pix2pix/rates.safetensors");
-  REQUIRE(file.metadata.size() == 4);
+/// Compares the schedules of `path` in each step of as many epochs as there are values.
+void check_epochs(const std::string& path, size_t cases) {
+  const SafetensorsFile file = load_safetensors(STEPOP_SOURCE_DIR "/tests/data/" + path);
+  REQUIRE(file.metadata.size() == cases);
   constexpr int64_t kEpoch = 7;
   for (const auto& [name, text] : file.metadata) {
     const at::Tensor& theirs = file.tensors.at(name);
@@ -281,6 +325,63 @@ TEST_CASE("with per: epoch, rates and weights are NectarGAN's in every step") {
       CHECK(ours.at(step) == doctest::Approx(theirs[step / kEpoch].item<double>()).epsilon(1e-12));
     }
   }
+}
+
+TEST_CASE("with per: epoch, rates and weights are NectarGAN's in every step") {
+  check_epochs("pix2pix/rates.safetensors", 4);
+}
+
+TEST_CASE("with per: epoch, schedules are PyTorch's that are stepped once an epoch") {
+  check_epochs("optim/per_epoch.safetensors", 16);
+}
+
+TEST_CASE("with per: epoch, the decay of averages counts epochs") {
+  const LengthScope length([] { return TrainingLength{10, 1000}; });
+  const Scheduled steps =
+      schedule("{class: power_law, update_after_step: 2, update_every: 3, inv_gamma: 2}");
+  const Scheduled epochs = schedule(
+      "{class: power_law, update_after_step: 2e, update_every: 3, inv_gamma: 2, per: epoch}");
+  for (int64_t epoch = 0; epoch < 100; ++epoch) {
+    CHECK(epochs.at(10 * epoch + 4) == doctest::Approx(steps.at(epoch)).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("what a schedule takes for lengths that are left out is written down with its unit") {
+  const LengthScope length([] { return TrainingLength{10, 1000}; });
+  const auto written = [](const std::string& text) {
+    const Config config = config_of("lr: " + text);
+    const Scheduled made(config, "lr");
+    for (const TakenDefault& taken : config.taken_defaults()) {
+      if (taken.path == "lr/total_iters") return flow_yaml(taken.values.at(0));
+    }
+    return std::string();
+  };
+  CHECK(written("{class: LinearLR, from: 1, per: epoch}") == "\"5e\"");
+  CHECK(written("{class: LinearLR, from: 1}") == "5");
+}
+
+TEST_CASE("with per: epoch, a rise of less than an epoch is refused") {
+  const LengthScope length([] { return TrainingLength{10, 1000}; });
+  refused("{class: one_cycle, max: 1, steps: 3e, per: epoch}",
+          "lr/pct_start: the rise has to be one epoch or more, and to end before the last epoch");
+}
+
+TEST_CASE("with per: epoch, lengths in steps that are shorter than an epoch are collected") {
+  const LengthScope length([] { return TrainingLength{100, 1000}; });
+  std::vector<BuiltSchedule> built;
+  {
+    const ScheduleCollector collector(built);
+    schedule("{class: StepLR, from: 1, step_size: 30, per: epoch}");
+    schedule("{class: StepLR, from: 1, step_size: 30}");
+    schedule("{class: MultiStepLR, from: 1, milestones: [0, 30e, 80, 100], per: epoch}");
+  }
+  REQUIRE(built.size() == 3);
+  REQUIRE(built[0].short_lengths.size() == 1);
+  CHECK(built[0].short_lengths[0].place == "lr/step_size");
+  CHECK(built[0].short_lengths[0].steps == 30);
+  CHECK(built[1].short_lengths.empty());
+  REQUIRE(built[2].short_lengths.size() == 1);
+  CHECK(built[2].short_lengths[0].place == "lr/milestones/2");
 }
 
 TEST_CASE("with per: epoch, each schedule has the number of the epoch's first step") {
