@@ -4,7 +4,6 @@
 #include <stepop/stepop.h>
 
 namespace {
-
 namespace nn = torch::nn;
 constexpr int64_t kPerHead = 32;  // channels
 constexpr int64_t kGiven = 16;    // characters at the start of a sample
@@ -81,8 +80,7 @@ class MyModel : public stepop::Iterator {
   stepop::StepOps step_op(const stepop::Batch& batch) override {
     const auto logits = model_->forward(batch["tokens"]).transpose(1, 2);  // [B, V, T]
     const auto targets = batch["targets"];                                 // [B, T]
-    // The mean over the targets that count: -100, as of the class Padded, does not.
-    const auto loss = stepop::cross_entropy(logits, targets);
+    const auto loss = stepop::cross_entropy(logits, targets);  // over targets other than -100
     return {
         .train_op = [=, this] { update_.step(loss); },
         .log_op =
