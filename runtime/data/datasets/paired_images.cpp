@@ -71,8 +71,6 @@ class PairedImages : public Dataset {
     return pair;
   }
 
-  std::string notice() const override { return source_->notice(); }
-
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     if (is_scaled_) return ImageReader::collate(examples, std::move(indices));
     try {
