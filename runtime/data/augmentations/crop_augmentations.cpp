@@ -91,13 +91,20 @@ class Resize : public Augmentation {
   Size size_;
 };
 
+/// Where a part in the middle of a side begins, as in torchvision: half a pixel is rounded to an
+/// even one, and of an odd padding the smaller half comes first.
+int64_t begin_in_middle(int64_t side, int64_t part) {
+  if (part > side) return -((part - side) / 2);
+  return std::llround(std::nearbyint(static_cast<double>(side - part) / 2));
+}
+
 class CenterCrop : public Augmentation {
  public:
   explicit CenterCrop(const Config& params)
       : size_(get_size(params)), fill_(get_fill(params, kBlack)) {}
   void apply(Scene& scene, Random&) const override {
-    crop(scene, (scene.height() - size_.height) / 2, (scene.width() - size_.width) / 2,
-         size_.height, size_.width, fill_);
+    crop(scene, begin_in_middle(scene.height(), size_.height),
+         begin_in_middle(scene.width(), size_.width), size_.height, size_.width, fill_);
   }
 
  private:

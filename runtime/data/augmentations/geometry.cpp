@@ -12,18 +12,23 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <vector>
 
 #include "runtime/core/pictures/resize.h"
+#include "runtime/data/augmentations/warp_inverse.h"
 
 namespace stepop {
 namespace {
 
 /// The value that at::cross_entropy_loss leaves out.
 constexpr double kLeftOutClass = -100;
-/// A box's edge may become a curve: it is moved at so many places.
+/// A box's edge may become a curve: it is moved at so many places, and more often in a warp, whose
+/// waves are shorter.
 constexpr int kPlacesOfEdge = 4;
+constexpr float kPixelsOfPlace = 2;
 
 using Mover = std::function<PixelPosition(PixelPosition)>;
+using MoverToMany = std::function<std::vector<PixelPosition>(PixelPosition)>;
 
 /// Calls `change(picture, is_mask)` for each image and mask; a mask has a channel there.
 template <class Change>
@@ -36,8 +41,8 @@ void change_pictures(const Scene& scene, const Change& change) {
   }
 }
 
-/// Moves keypoints and boxes into an image of `height` and `width`.
-void move_places(const Scene& scene, int64_t height, int64_t width, const Mover& moved) {
+/// Moves keypoints into a changed image.
+void move_keypoints(const Scene& scene, const Mover& moved) {
   for (const SceneValue& points : scene.keypoints) {
     at::Tensor result = points.value->clone(at::MemoryFormat::Contiguous);
     auto* value = result.mutable_data_ptr<float>();
@@ -49,6 +54,12 @@ void move_places(const Scene& scene, int64_t height, int64_t width, const Mover&
     }
     *points.value = result;
   }
+}
+
+/// Moves boxes into an image of `height` and `width`. With `pixels_of_place` an edge is moved at
+/// each so many pixels at least.
+void move_boxes(const Scene& scene, int64_t height, int64_t width, const MoverToMany& moved,
+                float pixels_of_place = std::numeric_limits<float>::infinity()) {
   for (const SceneValue& boxes : scene.boxes) {
     at::Tensor result = boxes.value->clone(at::MemoryFormat::Contiguous);
     auto* box = result.mutable_data_ptr<float>();
@@ -56,17 +67,20 @@ void move_places(const Scene& scene, int64_t height, int64_t width, const Mover&
       constexpr double kInfinity = std::numeric_limits<double>::infinity();
       PixelPosition least{kInfinity, kInfinity};
       PixelPosition most{-kInfinity, -kInfinity};
-      for (int i = 0; i < 4 * kPlacesOfEdge; ++i) {
+      const float side = std::max({box[2] - box[0], box[3] - box[1], 0.0F});
+      const int places = std::max(kPlacesOfEdge, static_cast<int>(side / pixels_of_place));
+      for (int i = 0; i < 4 * places; ++i) {
         // Around the box. A box has the edges of pixels, half a pixel away from their centres.
-        const int edge = i / kPlacesOfEdge;
-        const float part = static_cast<float>(i % kPlacesOfEdge) / kPlacesOfEdge;
+        const int edge = i / places;
+        const float part = static_cast<float>(i % places) / static_cast<float>(places);
         const float along = edge < 2 ? part : 1 - part;
         const float across = edge % 2 == 0 ? along : (edge == 1 ? 1.0F : 0.0F);
         const float down = edge % 2 == 1 ? along : (edge == 2 ? 1.0F : 0.0F);
-        const PixelPosition place = moved(
-            {box[0] + across * (box[2] - box[0]) - 0.5, box[1] + down * (box[3] - box[1]) - 0.5});
-        least = {std::min(least.x, place.x), std::min(least.y, place.y)};
-        most = {std::max(most.x, place.x), std::max(most.y, place.y)};
+        for (const PixelPosition& place : moved({box[0] + across * (box[2] - box[0]) - 0.5,
+                                                 box[1] + down * (box[3] - box[1]) - 0.5})) {
+          least = {std::min(least.x, place.x), std::min(least.y, place.y)};
+          most = {std::max(most.x, place.x), std::max(most.y, place.y)};
+        }
       }
       const auto cut = [](double edge, int64_t side) {
         return static_cast<float>(std::clamp(edge + 0.5, 0.0, static_cast<double>(side)));
@@ -78,6 +92,12 @@ void move_places(const Scene& scene, int64_t height, int64_t width, const Mover&
     }
     *boxes.value = result;
   }
+}
+
+/// Moves keypoints and boxes into an image of `height` and `width`.
+void move_places(const Scene& scene, int64_t height, int64_t width, const Mover& moved) {
+  move_keypoints(scene, moved);
+  move_boxes(scene, height, width, [&](PixelPosition place) { return std::vector{moved(place)}; });
 }
 
 double mask_fill(const at::Tensor& mask) {
@@ -113,35 +133,6 @@ at::Tensor grid_of(const at::Tensor& places, int64_t height, int64_t width) {
   grid.select(2, 0).mul_(2.0 / static_cast<double>(width));
   grid.select(2, 1).mul_(2.0 / static_cast<double>(height));
   return grid.sub_(1);
-}
-
-/// The place whose pixel comes from `place`, for a map that is nearly the identity.
-PixelPosition moved_by(const WarpMap& map, PixelPosition place) {
-  constexpr int kSteps = 20;
-  const auto from = map.accessor<float, 3>();
-  const auto lookup = [&](PixelPosition at) {
-    const double x = std::clamp(at.x, 0.0, static_cast<double>(map.size(1) - 1));
-    const double y = std::clamp(at.y, 0.0, static_cast<double>(map.size(0) - 1));
-    const auto left =
-        std::min<int64_t>(static_cast<int64_t>(x), std::max<int64_t>(map.size(1) - 2, 0));
-    const auto top =
-        std::min<int64_t>(static_cast<int64_t>(y), std::max<int64_t>(map.size(0) - 2, 0));
-    const int64_t right = std::min(left + 1, map.size(1) - 1);
-    const int64_t bottom = std::min(top + 1, map.size(0) - 1);
-    const double across = x - static_cast<double>(left);
-    const double down = y - static_cast<double>(top);
-    const auto mixed = [&](int64_t axis) {
-      return (1 - down) * ((1 - across) * from[top][left][axis] + across * from[top][right][axis]) +
-             down * ((1 - across) * from[bottom][left][axis] + across * from[bottom][right][axis]);
-    };
-    return PixelPosition{mixed(0), mixed(1)};
-  };
-  PixelPosition result = place;
-  for (int i = 0; i < kSteps; ++i) {
-    const PixelPosition source = lookup(result);
-    result = {result.x + place.x - source.x, result.y + place.y - source.y};
-  }
-  return result;
 }
 
 }  // namespace
@@ -185,7 +176,12 @@ void transform(Scene& scene, const WarpMap& map) {
   change_pictures(scene, [&](const at::Tensor& picture, bool is_mask) {
     return is_mask ? sampled(picture, grid, is_mask, std::nullopt) : warp(picture, map);
   });
-  move_places(scene, height, width, [&](PixelPosition place) { return moved_by(map, place); });
+  if (scene.keypoints.empty() && scene.boxes.empty()) return;
+  const WarpInverse inverse(map);
+  move_keypoints(scene, [&](PixelPosition place) { return inverse.nearest(place); });
+  move_boxes(
+      scene, height, width, [&](PixelPosition place) { return inverse.all(place); },
+      kPixelsOfPlace);
 }
 
 void mirror(Scene& scene, bool is_horizontal) {

@@ -21,7 +21,8 @@ Fill get_fill(const Config& params, Fill fallback);
 
 /// Moves what is at `place` to `moved(place)`. The size stays.
 void transform(Scene& scene, const Homography& moved, Fill fill);
-/// The same for a map of where each pixel comes from; the border is repeated.
+/// The same for a map of where each pixel comes from; the border is repeated. Where the map folds,
+/// a keypoint is the nearest of the places that show it, and a box encloses all of them.
 void transform(Scene& scene, const WarpMap& map);
 /// Mirrors left and right, or top and bottom.
 void mirror(Scene& scene, bool is_horizontal);

@@ -83,6 +83,31 @@ TEST_CASE("pictures, masks, boxes and keypoints move as torchvision moves them")
   CHECK(difference(larger.boxes, expected().at("larger/boxes")) < 1e-4);
 }
 
+TEST_CASE("CenterCrop begins where torchvision's does") {
+  // torchvision 0.28: v2.CenterCrop(size)(torch.arange(height).view(1, height, 1).expand(1, height,
+  // size))[0, 0, 0]; a padding in front is the number of its rows, negative.
+  const int64_t cases[][3] = {{10, 7, 2},    {10, 8, 1},    {11, 10, 0},    {12, 7, 2},
+                              {14, 7, 4},    {235, 224, 6}, {256, 224, 16}, {239, 224, 8},
+                              {225, 224, 0}, {7, 10, -1},   {7, 12, -2},    {224, 224, 0}};
+  for (const auto& [height, size, begin] : cases) {
+    CAPTURE(height);
+    CAPTURE(size);
+    const AugmentationList list(
+        Config(parse_yaml(fmt::format("list: [{{class: CenterCrop, size: {}}}]", size),
+                          {"test.yaml", 0})),
+        "list");
+    at::Tensor image = at::zeros({1, height, size});
+    at::Tensor points = at::zeros({1, 2});
+    Scene scene;
+    scene.images = {{"image", &image}};
+    scene.keypoints = {{"points", &points}};
+    Random random(0);
+    list.apply(scene, random);
+    CHECK(points[0][1].item<float>() == static_cast<float>(-begin));
+    CHECK(points[0][0].item<float>() == 0);
+  }
+}
+
 TEST_CASE("colours change as torchvision changes them") {
   const at::Tensor image = expected().at("image");
   const auto check = [](const std::string& name, const at::Tensor& changed,
