@@ -250,7 +250,7 @@ std::string note_on_leading_zeros(const CsvTable& table, size_t column) {
     if (cell.starts_with('-') || cell.starts_with('+')) cell.remove_prefix(1);
     if (cell.size() < 2 || cell[0] != '0' || !is_digit(cell[1])) continue;
     double number = 0;
-    if (parse(cell, number) != std::errc()) continue;
+    if (parse(cells[row], number) != std::errc()) continue;
     return fmt::format(
         "{0}{1}: \"{2}\" is read as the number {3}; columns: {{\"{4}\": text}} keeps the zeros, "
         "and {{\"{4}\": {5}}} says that it is a number",

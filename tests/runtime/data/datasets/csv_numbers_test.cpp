@@ -143,6 +143,9 @@ TEST_CASE("zeros that a column of numbers loses are said") {
             "{\"part\": text} keeps the zeros, and {\"part\": float} says that it "
             "is a number");
   CHECK(table.notice(", columns: {zip: int, part: text}").empty());
+  CHECK(Table("x\n-01\n")
+            .notice()
+            .starts_with(":2: column \"x\": \"-01\" is read as the number -1;"));
 }
 
 }  // namespace csv_numbers_test
