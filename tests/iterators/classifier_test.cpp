@@ -137,7 +137,8 @@ TEST_CASE("images of four channels train and are logged") {
 
 TEST_CASE("a callback that names a key which is not there is found before a run has its folder") {
   const std::string there =
-      "\n  the eval op returns outputs/logits, outputs/class, labels/loss; the dataset has image, "
+      "\n  the eval op returns outputs/logits, outputs/class, labels/loss, weights/loss; the "
+      "dataset has image, "
       "class, index";
   CHECK(said_of("none",
                 "eval_hook:\n  eval_callbacks: {a: {class: confusion_matrix, target: clas}}\n") ==
@@ -150,7 +151,7 @@ TEST_CASE("a callback that names a key which is not there is found before a run 
               "logit}}}\n") ==
       "test.yaml:11: evaluations/more/eval_callbacks/r/prediction: the callback regression looks "
       "for the key \"logit\", which is not there; did you mean \"logits\"?\n  the eval op returns "
-      "outputs/logits, outputs/class, labels/loss");
+      "outputs/logits, outputs/class, labels/loss, weights/loss");
   CHECK(said_of("none",
                 "eval_hook: {eval_callbacks: {h: {class: examples, show: [logits, labl]}}}\n") ==
         "test.yaml:10: eval_hook/eval_callbacks/h/show: the callback examples looks for the key "
@@ -159,7 +160,7 @@ TEST_CASE("a callback that names a key which is not there is found before a run 
   CHECK(said_of("none", "eval_hook: {eval_callbacks: {r: {class: regression, target: class}}}\n") ==
         "test.yaml:10: eval_hook/eval_callbacks/r: the callback regression looks for the key "
         "\"prediction\", which is not there; name another one by \"prediction\"\n  the eval op "
-        "returns outputs/logits, outputs/class, labels/loss");
+        "returns outputs/logits, outputs/class, labels/loss, weights/loss");
 }
 
 }  // namespace classifier_test

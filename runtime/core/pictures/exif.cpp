@@ -8,7 +8,7 @@
 #include <iterator>
 #include <optional>
 
-#include "runtime/core/pictures/webp.h"
+#include "runtime/core/pictures/image_file.h"
 
 namespace stepop {
 namespace {

@@ -11,7 +11,6 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/formats/gzip_file.h"
 #include "runtime/core/measure/tensor_statistics.h"
-#include "runtime/core/pictures/webp.h"
 
 namespace stepop {
 namespace {

@@ -96,6 +96,16 @@ struct Pixels {
 /// than kMostPixels, before memory is allocated for them.
 Pixels decode_png(std::string_view bytes, const std::string& name, bool has_alpha = false);
 Pixels decode_jpeg(std::string_view bytes, const std::string& name);
+/// Whether a file begins as a WebP does.
+inline bool is_webp(std::string_view bytes) {
+  return bytes.size() >= 12 && bytes.starts_with("RIFF") && bytes.substr(8).starts_with("WEBP");
+}
+
+/// The pixels of a whole WebP file, with losses or without: 3 channels, or with `has_alpha` 4.
+/// Throws Error that begins with `name`, also for a moving picture, for more than kMostPixels, and
+/// with how libwebp is installed when it cannot be loaded.
+Pixels decode_webp(std::string_view bytes, const std::string& name, bool has_alpha = false);
+
 /// The numbers of a PNG as they are stored: 1 channel for grey and for a palette, whose colours are
 /// not looked up; alpha is dropped.
 Pixels decode_png_numbers(std::string_view bytes, const std::string& name);

@@ -240,6 +240,44 @@ std::map<std::string, CsvColumnOptions> read_csv_options(const CsvTable& table,
   return all;
 }
 
+void read_decimal_commas(CsvTable& table, const Config& params) {
+  const auto decimal = params.get("decimal", ".");
+  if (decimal == ".") return;
+  if (decimal != ",") {
+    throw params.error("decimal", fmt::format("expected \".\" or \",\", found \"{}\"", decimal));
+  }
+  const auto options = read_csv_options(table, params);
+  for (size_t c = 0; c < table.header.size(); ++c) {
+    const auto option = options.find(table.header[c]);
+    const auto type = option == options.end() ? std::nullopt : option->second.type;
+    if (type && type != CsvType::kInt && type != CsvType::kFloat) continue;
+    auto& cells = table.columns[c];
+    std::vector<std::string> numbers = cells;
+    bool are_numbers = true;
+    std::optional<size_t> with_point;
+    for (size_t row = 0; row < cells.size() && (type || are_numbers); ++row) {
+      double number = 0;
+      if (is_missing_number(cells[row])) continue;
+      if (auto plain = from_decimal_comma(cells[row])) {
+        numbers[row] = std::move(*plain);
+      } else if (parse_csv_number(cells[row], number) != std::errc() ||
+                 cells[row].find('.') == std::string::npos) {
+        are_numbers =
+            parse_csv_number(cells[row], number) == std::errc() && are_numbers;  // inf is one
+      } else if (!with_point) {
+        with_point = row;
+      }
+    }
+    if (with_point && (type || are_numbers)) {
+      throw Error(fmt::format(
+          "{}: expected a number with a decimal comma, as \"decimal\" says, found \"{}\"; columns: "
+          "{{\"{}\": text}} reads the column as text",
+          table.where(c, *with_point), cells[*with_point], table.header[c]));
+    }
+    if (type || are_numbers) cells = std::move(numbers);
+  }
+}
+
 CsvType infer_csv_type(const std::vector<std::string>& cells) {
   CsvType type = CsvType::kInt;
   for (const auto& cell : cells) {

@@ -48,6 +48,12 @@ struct CsvClasses {
 std::map<std::string, CsvColumnOptions> read_csv_options(const CsvTable& table,
                                                          const Config& params);
 
+/// With `decimal: ","`, rewrites the numbers of columns of numbers with a point, and without points
+/// between thousands: 1.234,56 becomes 1234.56. A column without a type in the config is one of
+/// numbers when all cells that are not missing are such numbers. Throws UsageError for another
+/// value of `decimal`, and Error with file, line and column for a number with a decimal point.
+void read_decimal_commas(CsvTable& table, const Config& params);
+
 /// Int when all cells are whole numbers, else float when all cells are numbers (`nan` and `inf`
 /// count), else text. Digits that overflow an int64 make the column text: they are an identifier
 /// rather than a float.

@@ -9,7 +9,6 @@
 
 #include "runtime/core/base/float32.h"
 #include "runtime/core/base/number_text.h"
-#include "runtime/data/datasets/csv_columns.h"
 #include "runtime/data/notice.h"
 
 namespace stepop {
@@ -82,10 +81,6 @@ std::optional<std::string> number_in_style(std::string_view cell, std::string_vi
   return plain;
 }
 
-std::optional<std::string> with_decimal_comma(std::string_view cell) {
-  return number_in_style(cell, ".", ',');
-}
-
 bool is_plain(std::string_view cell) {
   double number = 0;
   if (parse(cell, number) == std::errc()) return !std::isfinite(number) || fits_float32(number);
@@ -125,7 +120,7 @@ std::optional<std::string_view> without_unit(std::string_view cell) {
 
 bool is_like_number(std::string_view cell) {
   const auto number = without_unit(cell).value_or(cell);
-  return is_plain(number) || is_too_large(number) || with_decimal_comma(number) ||
+  return is_plain(number) || is_too_large(number) || from_decimal_comma(number) ||
          has_groups(number);
 }
 
@@ -139,6 +134,10 @@ bool is_placeholder(std::string_view cell) {
 
 }  // namespace
 
+std::optional<std::string> from_decimal_comma(std::string_view cell) {
+  return number_in_style(cell, ".", ',');
+}
+
 std::errc parse_csv_number(std::string_view cell, int64_t& number) { return parse(cell, number); }
 std::errc parse_csv_number(std::string_view cell, double& number) { return parse(cell, number); }
 
@@ -151,50 +150,13 @@ bool is_missing_number(std::string_view cell) {
          small == "none";
 }
 
-void read_decimal_commas(CsvTable& table, const Config& params) {
-  const auto decimal = params.get("decimal", ".");
-  if (decimal == ".") return;
-  if (decimal != ",") {
-    throw params.error("decimal", fmt::format("expected \".\" or \",\", found \"{}\"", decimal));
-  }
-  const auto options = read_csv_options(table, params);
-  for (size_t c = 0; c < table.header.size(); ++c) {
-    const auto option = options.find(table.header[c]);
-    const auto type = option == options.end() ? std::nullopt : option->second.type;
-    if (type && type != CsvType::kInt && type != CsvType::kFloat) continue;
-    auto& cells = table.columns[c];
-    std::vector<std::string> numbers = cells;
-    bool are_numbers = true;
-    std::optional<size_t> with_point;
-    for (size_t row = 0; row < cells.size() && (type || are_numbers); ++row) {
-      double number = 0;
-      if (is_missing_number(cells[row])) continue;
-      if (auto plain = with_decimal_comma(cells[row])) {
-        numbers[row] = std::move(*plain);
-      } else if (parse(cells[row], number) != std::errc() ||
-                 cells[row].find('.') == std::string::npos) {
-        are_numbers = parse(cells[row], number) == std::errc() && are_numbers;  // inf is one
-      } else if (!with_point) {
-        with_point = row;
-      }
-    }
-    if (with_point && (type || are_numbers)) {
-      throw Error(fmt::format(
-          "{}: expected a number with a decimal comma, as \"decimal\" says, found \"{}\"; columns: "
-          "{{\"{}\": text}} reads the column as text",
-          table.where(c, *with_point), cells[*with_point], table.header[c]));
-    }
-    if (type || are_numbers) cells = std::move(numbers);
-  }
-}
-
 std::string number_advice(const std::string& cell, bool has_decimal_commas) {
   const auto number = without_unit(cell);
-  if (number && (is_plain(*number) || with_decimal_comma(*number) || has_groups(*number))) {
+  if (number && (is_plain(*number) || from_decimal_comma(*number) || has_groups(*number))) {
     return "; numbers are read without % and signs of currencies: take them out of the file";
   }
   if (is_too_large(cell)) return "; float32 has numbers up to 3.4028235e38";
-  const bool has_comma = !has_decimal_commas && with_decimal_comma(cell);
+  const bool has_comma = !has_decimal_commas && from_decimal_comma(cell);
   const bool are_thousands = has_groups(cell);
   if (has_comma && are_thousands) {
     return "; decimal: \",\" reads it with a decimal comma; if the comma is between thousands, "
@@ -217,7 +179,7 @@ std::string note_on_text(const CsvTable& table, size_t column, bool has_decimal_
     const std::string_view cell = cells[row];
     if (is_missing_number(cell)) continue;
     const bool is_number =
-        has_decimal_commas ? with_decimal_comma(cell).has_value() : is_plain(cell);
+        has_decimal_commas ? from_decimal_comma(cell).has_value() : is_plain(cell);
     if (!is_number && is_placeholder(cell)) {
       if (!placeholder) placeholder = row;
       continue;

@@ -3,11 +3,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 
-#include "runtime/core/config/config.h"
 #include "runtime/core/formats/csv_file.h"
 
 namespace stepop {
@@ -19,11 +19,9 @@ std::errc parse_csv_number(std::string_view cell, double& number);
 /// Whether a cell among numbers stands for "not known": empty, NA, N/A, NaN, null or None.
 bool is_missing_number(std::string_view cell);
 
-/// With `decimal: ","`, rewrites the numbers of columns of numbers with a point, and without points
-/// between thousands: 1.234,56 becomes 1234.56. A column without a type in the config is one of
-/// numbers when all cells that are not missing are such numbers. Throws UsageError for another
-/// value of `decimal`, and Error with file, line and column for a number with a decimal point.
-void read_decimal_commas(CsvTable& table, const Config& params);
+/// A number with a decimal comma, and perhaps points between thousands, as C writes it: 1234.56 for
+/// 1.234,56. Nothing for anything else.
+std::optional<std::string> from_decimal_comma(std::string_view cell);
 
 /// For a cell that is no number: what it may be, and what helps; begins with "; ", or is empty.
 std::string number_advice(const std::string& cell, bool has_decimal_commas);

@@ -5,6 +5,7 @@
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
@@ -58,11 +59,9 @@ at::Tensor MeanWeights::seed(const WeightedMean& mean, double share, const StepC
 }
 
 at::Tensor MeanWeights::sums() const {
-  const at::Tensor known = at::tensor({shares_, factors_}, at::kDouble);
-  if (!late_factors_.defined()) return known;
-  at::Tensor sums = known.to(late_factors_.device());
-  sums[1].add_(late_factors_);
-  return sums;
+  if (!late_factors_.defined()) return at::tensor({shares_, factors_}, at::kDouble);
+  // Filled on the device: a copy from the host would wait for it.
+  return at::stack({at::full_like(late_factors_, shares_), late_factors_ + factors_});
 }
 
 void MeanWeights::correct(const std::vector<at::Tensor>& gradients) {

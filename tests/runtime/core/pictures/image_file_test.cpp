@@ -334,7 +334,7 @@ TEST_CASE("a picture that is no mask is refused with its first colour") {
           read_mask(folder + "grey.jpg");
         }).find("a JPEG does not keep the numbers") != std::string::npos);
   CHECK(message_of([&] { decode_mask("BM..", "a.bmp"); }) ==
-        "a.bmp: expected a PNG or JPEG, the file begins with 42 4d 2e 2e");
+        "a.bmp: expected a PNG, JPEG or WebP, the file begins with 42 4d 2e 2e");
 }
 
 }  // namespace image_file_test

@@ -382,6 +382,7 @@ TEST_CASE("a config of shards that cannot be is refused with its place") {
         "test.yaml:2: pipe: the command has no {url} in it");
   CHECK(message("path: " + shards.path() + "\nkeys: {bin: x}") ==
         "test.yaml:2: keys/bin: members .bin cannot be read; those that can are png, jpg, jpeg, "
+        "webp, "
         "cls, txt, json, npy, and those that \"decode\" has a command for");
   const ScratchFolder empty;
   CHECK(message("path: " + empty.path()) ==
