@@ -32,7 +32,7 @@ std::vector<std::string> splits_of(const std::string& path) {
   std::vector<std::string> names;
   if (splits == nullptr || !splits->is_map() || config.find("iterator") == nullptr) return names;
   for (const auto& [name, split] : splits->as_map()) {
-    for (const char* file : {"images", "path"}) {
+    for (const char* file : {"images", "path", "folder"}) {
       const Value* place = split.is_map() ? split.as_map().find(file) : nullptr;
       if (place == nullptr || !place->is_text()) continue;
       if (!fs::exists(fs::path(path).parent_path() / place->as_text())) return {};
@@ -75,15 +75,16 @@ TEST_CASE("each command after a training reads a config that fits something to i
   make_new(folder, "my_thing", "table");
   run(folder, "stepop -n x -b my_thing.yaml -t --num_steps 2 --num_epochs null");
   const std::string name = only_run(folder);
-  for (const char* command : {"data -p RUN train", "reproduce RUN", "predict RUN", "-p RUN",
-                              "inspect RUN", "report RUN -o report.html"}) {
+  for (const char* command :
+       {"data -p RUN train", "reproduce RUN", "-p RUN",
+        "predict RUN --eval_hook/eval_op validation/eval_op --eval_functor null", "inspect RUN",
+        "report RUN report.html"}) {
     std::string line = std::string("stepop ") + command;
     line.replace(line.find("RUN"), 3, name);
     run(folder, line);
   }
-  folder.write(
-      "sweep.yaml",
-      "base: [my_thing.yaml]\nset: {num_steps: 1, num_epochs: null}\ngrid: {seed: [1, 2]}\n");
+  folder.write("sweep.yaml",
+               "base: [my_thing.yaml]\ngrid: {seed: [1, 2], num_steps: [1], num_epochs: [null]}\n");
   run(folder, "stepop sweep sweep.yaml");
 }
 

@@ -232,7 +232,7 @@ TEST_CASE("a run whose value is NaN comes after those that have a number, also b
     for (const auto& run : list) text += run["run"].get<std::string>()[20];
     return text;
   };
-  CHECK(names("last") == "cadb");
+  CHECK(names("last") == "cabd");
   CHECK(names("best") == "cabd");
 }
 

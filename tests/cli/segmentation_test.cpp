@@ -56,7 +56,7 @@ TEST_CASE(
                    "image=4,3,16,16 -o unet.pt2");
   run_python("import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0])",
              {STEPOP_SOURCE_DIR "/tests/cli/segmentation_training.py", folder.path()});
-  run_well(folder, "stepop -n a -b a.yaml -t");
+  run_well(folder, "stepop -n a -b a.yaml -t", "the same examples as datasets/train");
   const auto expected = nlohmann::json::parse(read_bytes(folder.path("losses.json")));
   nlohmann::json last;
   std::vector<double> losses;

@@ -29,6 +29,12 @@ namespace classifier_labels_test {
 constexpr int64_t kClasses = 5;
 constexpr int64_t kExamples = 4;
 
+/// Makes a class rare: in the first half it is another one.
+void make_uneven(at::Tensor& classes) {
+  at::Tensor half = classes.slice(0, 0, classes.size(0) / 2);
+  half.masked_fill_(half == 4, 3);
+}
+
 /// Scores and classes as make_classifier_expected.py makes them. `ignore` is the label of what does
 /// not count, `form` that of the classes.
 class TestScores : public Dataset {
@@ -40,6 +46,7 @@ class TestScores : public Dataset {
     const int64_t labels =
         std::accumulate(shape.begin(), shape.end(), kExamples, std::multiplies<>());
     classes_ = (at::arange(labels) * 7).remainder(kClasses);
+    if (params.get("uneven", false)) make_uneven(classes_);
     classes_.slice(0, 0, labels, 4).fill_(params.get("ignore", -100));
     shape.insert(shape.begin(), kExamples);
     classes_ = classes_.view(shape);
@@ -78,6 +85,7 @@ STEPOP_REGISTER_DATASET(TestScores, {"For tests.",
                                      {{"kind", "pixels", ""},
                                       {"form", "classes", ""},
                                       {"ignore", "-100", ""},
+                                      {"uneven", "false", ""},
                                       {"labels", "false", ""}}});
 
 /// Its input times a parameter that begins with 1.
@@ -237,6 +245,7 @@ TEST_CASE("pixels are logged as pictures with a colour for each class") {
 
 TEST_CASE("balanced weights are n / (classes * count), from labels at hand or from every example") {
   at::Tensor classes = (at::arange(60) * 7).remainder(5);
+  make_uneven(classes);
   classes.slice(0, 0, 60, 4).fill_(-100);
   std::string weights;
   for (int64_t i = 0; i < kClasses; ++i) {
@@ -249,9 +258,9 @@ TEST_CASE("balanced weights are n / (classes * count), from labels at hand or fr
     run.train();
     return last_of(run, "validation/eval_op/loss");
   };
-  const double by_list = loss("kind: pixels", "class_weights: [" + weights + "]\n");
-  CHECK(by_list != doctest::Approx(loss("kind: pixels", "")));
-  for (const char* data : {"labels: true", "labels: false"}) {
+  const double by_list = loss("uneven: true", "class_weights: [" + weights + "]\n");
+  CHECK(by_list != doctest::Approx(loss("uneven: true", "")));
+  for (const char* data : {"uneven: true, labels: true", "uneven: true, labels: false"}) {
     CAPTURE(data);
     CHECK(loss(data, "class_weights: balanced\n") == doctest::Approx(by_list).epsilon(1e-6));
   }

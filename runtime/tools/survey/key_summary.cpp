@@ -95,16 +95,17 @@ void KeySummary::add_numbers(const at::Tensor& flat, at::ScalarType type) {
     }
     if (count == 0) continue;
     const double mean = sum / static_cast<double>(count);
-    merge_moments(count, static_cast<long double>(base) + mean,
-                  std::max(0.0, squares - sum * mean));
+    merge_moments(count, static_cast<long double>(base), mean, std::max(0.0, squares - sum * mean));
   }
 }
 
-void KeySummary::merge_moments(int64_t count, long double mean, double squares) {
+/// `mean` is that of the differences to `base`.
+void KeySummary::merge_moments(int64_t count, long double base, double mean, double squares) {
   if (count == 0) return;
+  if (finite_ == 0) base_ = base;
   const auto mine = static_cast<double>(finite_);
   const auto others = static_cast<double>(count);
-  const auto difference = static_cast<double>(mean - mean_);
+  const double difference = static_cast<double>(base - base_) + mean - mean_;
   finite_ += count;
   const double share = others / static_cast<double>(finite_);
   mean_ += difference * share;
@@ -160,7 +161,7 @@ void KeySummary::merge(const KeySummary& other) {
     min_ = finite_ == 0 ? other.min_ : std::min(min_, other.min_);
     max_ = finite_ == 0 ? other.max_ : std::max(max_, other.max_);
   }
-  merge_moments(other.finite_, other.mean_, other.squares_);
+  merge_moments(other.finite_, other.base_, other.mean_, other.squares_);
   has_many_ = has_many_ || other.has_many_;
   if (has_many_) {
     values_.clear();

@@ -38,7 +38,7 @@ class KeySummary {
   /// Over the finite numbers; nothing if there are none.
   std::optional<double> min() const { return optional(min_); }
   std::optional<double> max() const { return optional(max_); }
-  std::optional<double> mean() const { return optional(static_cast<double>(mean_)); }
+  std::optional<double> mean() const { return optional(static_cast<double>(base_ + mean_)); }
   /// The standard deviation of all numbers, not of a sample.
   std::optional<double> deviation() const;
 
@@ -54,7 +54,7 @@ class KeySummary {
   void note(const std::string& type);
   template <class T>
   void add_numbers(const at::Tensor& flat, at::ScalarType type);
-  void merge_moments(int64_t count, long double mean, double squares);
+  void merge_moments(int64_t count, long double base, double mean, double squares);
   void count_value(int64_t value, int64_t times);
   void count_text(const std::string& text, int64_t times);
   std::optional<double> optional(double value) const {
@@ -76,7 +76,8 @@ class KeySummary {
   int64_t finite_ = 0;
   double min_ = 0;
   double max_ = 0;
-  long double mean_ = 0;  ///< Differences of int64 above 2^53 are right, too.
+  long double base_ = 0;  ///< The first number: that of an int64 is exact.
+  double mean_ = 0;       ///< Of the differences to it.
   double squares_ = 0;    ///< The sum of (x - mean)^2.
 
   bool has_many_ = false;

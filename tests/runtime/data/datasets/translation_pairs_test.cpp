@@ -144,7 +144,8 @@ TEST_CASE("two folders hold input and target under the same names") {
           dataset_of(pairs("input: " + folder.path("maps")));
         }).find("data/target") != std::string::npos);
   CHECK(message_of([] { dataset_of("{class: PairedImages}"); }) ==
-        "test.yaml:1: data: expected where the images are: folder, input and target, hq, or "
+        "test.yaml:1: data: expected where the images are: folder, input and target, input and "
+        "mask, hq, or "
         "dataset");
   CHECK(unknown_keys_of(pairs(source + ", load_sise: 4")).find("\"data/load_size\"") !=
         std::string::npos);

@@ -131,7 +131,8 @@ TEST_CASE("large numbers are subtracted before they become float32") {
   std::string rows = "t,seconds,nanoseconds,x\n";
   std::string lines;
   for (int64_t i = 0; i < 100; ++i) {
-    rows += fmt::format("{0},{0}.25,{1},{2}\n", 1600000000 + 7 * i, 1600000000000000000 + 7 * i, i);
+    rows += fmt::format("{0},{0}.25,{1},{2}\n", 1600000000 + 7 * i,
+                        1600000000000000000 + 70000000 * i, i);
     lines += fmt::format("{{\"t\": {0}.25, \"n\": {0}}}\n", 1600000000 + 7 * i);
   }
   const std::string csv = "{class: Csv, path: " + folder.write("a.csv", rows);

@@ -84,9 +84,9 @@ TEST_CASE("a rule may name a parameter without its network") {
 }
 
 /// One tensor under two names, as a language model ties its embedding and its last layer.
-class TestTied : public Network {
+class TestTiedWeights : public Network {
  public:
-  explicit TestTied(const Config& /*params*/)
+  explicit TestTiedWeights(const Config& /*params*/)
       : weight_(register_parameter("a", at::arange(27, at::kFloat).sin().reshape({9, 3}))) {
     register_parameter("b", weight_);
     bias_ = register_parameter("bias", at::zeros({3}));
@@ -96,12 +96,12 @@ class TestTied : public Network {
  private:
   at::Tensor weight_, bias_;
 };
-STEPOP_REGISTER_MODEL(TestTied, {"For tests.", {}});
+STEPOP_REGISTER_MODEL(TestTiedWeights, {"For tests.", {}});
 
 std::string tied_config(const std::string& more) {
   std::string yaml = trainer_config("num_steps: 2\nckpt_freq: 1\nckpt_zero: true\n" + more);
   const std::string model = "{class: TestDropoutNet, inputs: 9}";
-  return yaml.replace(yaml.find(model), model.size(), "TestTied");
+  return yaml.replace(yaml.find(model), model.size(), "TestTiedWeights");
 }
 
 TEST_CASE("a tied weight is frozen by each of its names") {
@@ -116,7 +116,7 @@ TEST_CASE("a tied weight is frozen by each of its names") {
     CHECK_FALSE(is_same(run, "model.bias", 0, 1));
   }
   CHECK(TestRun(tied_config("")).session.context().networks.descriptions() ==
-        std::vector<std::string>{"model: TestTied, 30 parameters"});
+        std::vector<std::string>{"model: TestTiedWeights, 30 parameters"});
 }
 
 TEST_CASE("a group takes a tied weight by each of its names, and says both") {
