@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <set>
 #include <utility>
 
 #include "runtime/core/base/interrupt.h"
@@ -39,9 +40,10 @@ std::string in_quotes(const std::string& name) { return '"' + name + '"'; }
 
 ClassNumbers::ClassNumbers(const Config& params, const std::string& key, FoundClasses found)
     : has_unknown_(found.has_unknown) {
+  std::set<std::string> seen;
   for (const auto& name : found.names) {
     std::string normal = normal_form(name);
-    if (std::ranges::find(own_, normal) == own_.end()) own_.push_back(std::move(normal));
+    if (seen.insert(normal).second) own_.push_back(std::move(normal));
   }
   const Config root = params.root();
   const std::string place = join_path(kClassNames, key);

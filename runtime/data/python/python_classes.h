@@ -16,8 +16,9 @@ class PythonClasses {
  public:
   PythonClasses() = default;
   PythonClasses(const Config& params, const PythonFacts& facts, const std::string& object) {
+    const bool has_unknown = read_unknown_classes(params);
     for (const auto& [key, names] : facts.classes) {
-      numbers_.emplace_back(key, ClassRenumbering(params, key, names, object));
+      numbers_.emplace_back(key, ClassRenumbering(params, key, names, object, has_unknown));
     }
   }
 

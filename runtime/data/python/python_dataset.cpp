@@ -174,6 +174,9 @@ STEPOP_REGISTER(
        "dataset's own collate_fn, else they are stacked"},
       {"folder", ".", "the current folder of Python", true},
       {"python", "python3", "the Python, by default that of the active environment"},
+      {"unknown", "error",
+       "a class that the dataset names and the training does not have is an error; id: it has the "
+       "number behind the last class"},
       {"timeout", "0", "seconds that an example may take; 0: any time"},
       {"resume", "state",
        "of an iterable dataset: its state_dict brings a resume to its place; skip: all earlier "

@@ -180,7 +180,9 @@ RecordParts::RecordParts(const Config& params) : images_(params), clips_(params)
 
 void RecordParts::name_classes(const Config& params, std::vector<std::string> names,
                                std::string file) {
-  if (wants("cls")) classes_.emplace(params, key_of("cls"), std::move(names), std::move(file));
+  if (!wants("cls")) return;
+  classes_.emplace(params, key_of("cls"), std::move(names), std::move(file),
+                   read_unknown_classes(params));
 }
 
 bool RecordParts::wants(const std::string& extension, Which which) const {

@@ -422,6 +422,9 @@ STEPOP_REGISTER_STREAM(
        "commands that print the pictures of a video, by extension: {mp4: 'ffmpeg -v "
        "error -i {file} -f image2pipe -c:v png -'}"},
       {"frames", "null", "how many pictures of a video, at equal distances; null: all"},
+      {"unknown", "error",
+       "a class of classes.txt that the training does not have is an error; id: it has the number "
+       "behind the last class"},
       {"size", "null", "[H, W] to resize images to; null: as stored"},
       {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
       exif_parameter(),

@@ -176,10 +176,10 @@ TEST_CASE("shards with a list of names have the numbers of the training") {
   }
   scratch.write("shards/a.tar", shard + tar_end());
   scratch.write("shards/classes.txt", "bee\ncat\n");
-  const auto numbers = [&](const std::string& train) {
+  const auto numbers = [&](const std::string& train, const std::string& more = "") {
     const Config config =
         config_of(images(folder_of(scratch, train, {"ant", "bee"})),
-                  fmt::format("{{class: TarShards, path: {}}}", scratch.path("shards")));
+                  fmt::format("{{class: TarShards, path: {}{}}}", scratch.path("shards"), more));
     const auto dataset = datasets().build(config, "datasets/validation");
     return Numbers{example_of(*dataset, 0).tensors.at("class").item<int64_t>(),
                    example_of(*dataset, 1).tensors.at("class").item<int64_t>()};
@@ -188,6 +188,7 @@ TEST_CASE("shards with a list of names have the numbers of the training") {
             .ends_with("shards/classes.txt: expected a class of the training: ant, bee "
                        "(class_names/class; with "
                        "\"unknown: id\" any other has the number 2); found \"cat\", number 1"));
+  CHECK(numbers("tr", ", unknown: id") == Numbers{1, 2});
   folder_of(scratch, "more", {"cat"});
   CHECK(numbers("more") == Numbers{1, 2});
 }
@@ -250,9 +251,11 @@ class Part:  # as torch.utils.data.Subset
     def __getitem__(self, i):
         return self.dataset[i]
 )");
-  const auto set = [&](const std::string& kind, const std::string& names, const std::string& keys) {
-    return fmt::format("{{class: Python, object: \"{}:{}\", kwargs: {{names: {}}}, keys: {}}}",
-                       scratch.path("sets.py"), kind, names, keys);
+  const auto set = [&](const std::string& kind, const std::string& names, const std::string& keys,
+                       const std::string& unknown = "error") {
+    return fmt::format(
+        "{{class: Python, object: \"{}:{}\", kwargs: {{names: {}}}, keys: {}, unknown: {}}}",
+        scratch.path("sets.py"), kind, names, keys, unknown);
   };
   for (const char* kind : {"Pairs", "Part", "Rows"}) {
     CAPTURE(kind);
@@ -269,6 +272,10 @@ class Part:  # as torch.utils.data.Subset
               .ends_with("expected a class of the training: ant, bee (class_names/class; with "
                          "\"unknown: id\" any "
                          "other has the number 2); found \"cat\", number 1"));
+    const Config others =
+        config_of(set("Pairs", "[ant, bee]", "[x, class]"), set(kind, "[bee, cat]", keys, "id"));
+    const auto known = datasets().build(others, "datasets/validation");
+    CHECK(values_of<int64_t>(batch_of(*known, {0, 1})["class"]) == Numbers{1, 2});
   }
 }
 
