@@ -21,6 +21,7 @@ set(front_files
   eval_out/read/ find_evaluations
   runtime/train/checkpoint/ checkpoint checkpoint_folder progress
   runtime/train/run/ data_files provenance run_directory run_lock run_summary start_record thread_wait
+  runtime/train/when/ logged_metric
   runtime/tools/cli/ arguments command command_line config_groups flags help remedy run_starts standard_streams
   runtime/tools/components/ config_paths
   runtime/tools/code/ build_settings

@@ -95,9 +95,13 @@ void EvaluationCallbacks::declare() const {
 }
 
 CallbackResults EvaluationCallbacks::call(const std::string& folder, const Dataset& data_in,
-                                          const EvalFile& data_out) const {
+                                          const EvalFile& data_out, const Wanted& wanted) const {
   CallbackResults results;
   for (const auto& callback : callbacks_) {
+    const Cost cost = callback.callback == kScript         ? Cost::kScript
+                      : callback.callback == kPythonMetric ? Cost::kPython
+                                                           : Cost::kSmall;
+    if (wanted && !wanted(callback.name, cost)) continue;
     try {
       results.logs.set(callback.name, callback.function({folder, data_in, data_out, config_,
                                                          callback.params, callback.name}));

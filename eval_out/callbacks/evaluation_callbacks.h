@@ -54,11 +54,15 @@ class EvaluationCallbacks {
   /// dataset, `outputs` the eval op's result for it.
   void check_keys(const EvalOutputs& outputs, const Batch& batch, const Dataset& data) const;
 
-  /// Calls the callbacks in the config's order over the finished file `data_out`; they write their
-  /// files into `folder`. An exception in one callback does not stop the others, except
-  /// Interrupted, which is passed on.
-  CallbackResults call(const std::string& folder, const Dataset& data_in,
-                       const EvalFile& data_out) const;
+  /// What a callback costs: a call in this process, a process of Python, a script of the user's.
+  enum class Cost { kSmall, kPython, kScript };
+  using Wanted = std::function<bool(const std::string& name, Cost cost)>;
+
+  /// Calls the callbacks in the config's order over the finished file `data_out`, or those that are
+  /// `wanted`; they write their files into `folder`. An exception in one callback does not stop the
+  /// others, except Interrupted, which is passed on.
+  CallbackResults call(const std::string& folder, const Dataset& data_in, const EvalFile& data_out,
+                       const Wanted& wanted = {}) const;
 
   /// The same, and writes the callbacks' images to `folder`/<callback>/<name>_<step>.png. `op` is
   /// the op that made the file, `validation/eval_op`. A value that is neither a scalar nor an image

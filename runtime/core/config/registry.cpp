@@ -8,6 +8,7 @@
 
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/config/foreign_names.h"
+#include "runtime/core/config/yaml_writer.h"
 
 namespace stepop {
 namespace {
@@ -20,6 +21,27 @@ std::string own_hint(const std::string& kind) {
   return fmt::format(
       "; one of your own is registered by {} in a file that `code: [file.cpp]` names", macro);
 }
+
+/// How a config names a component of each kind; `{}` is the component.
+struct PlaceOfKind {
+  std::string_view kind;
+  std::string_view place;
+};
+constexpr PlaceOfKind kPlaces[] = {
+    {"augmentation", "{{class: Augment, dataset: ..., augmentations: [{}]}}"},
+    {"callback", "eval_hook: {{eval_callbacks: {{NAME: {}}}}}"},
+    {"dataset", "datasets: {{train: {}}}"},
+    {"evaluator", "eval: {{evaluators: {{NAME: {{type: ...}}}}}}"},
+    {"functor", "eval_functor: {}"},
+    {"hook", "hooks: {{NAME: {}}}"},
+    {"integration", "integrations: {{{}: {{active: true}}}}"},
+    {"iterator", "iterator: {}"},
+    {"metric", "metrics: {{NAME: {}}}"},
+    {"model", "model: {}"},
+    {"optimizer", "optimizer: {}"},
+    {"sampler", "samplers: {{train: {}}}"},
+    {"schedule", "optimizer: {{lr: {}}}"},
+};
 
 std::vector<Catalogue*>& catalogues() {
   static std::vector<Catalogue*> all;
@@ -38,6 +60,31 @@ std::string known_names(const std::string& kind, const std::vector<std::string>&
 }
 
 }  // namespace
+
+/// What to write for a component of another kind: `a metric is named by ...`; empty when there is
+/// none of this name.
+std::string other_kind_hint(const std::string& kind, const std::string& name, const Value* given) {
+  const std::string text = given == nullptr ? name : flow_yaml(*given);
+  std::string hint;
+  for (const Catalogue* other : Catalogue::all()) {
+    const bool is_it = other->kind() != kind &&
+                       std::ranges::any_of(other->registrations(),
+                                           [&](const auto& each) { return each.name == name; });
+    if (!is_it) continue;
+    const auto* place = std::ranges::find(kPlaces, other->kind(), &PlaceOfKind::kind);
+    const bool is_wrapped = kind == "callback" && other->kind() == "metric";
+    const std::string way =
+        is_wrapped                   ? fmt::format("{{class: Metric, metric: {}}}",
+                                 text.starts_with('{') ? text : "{class: " + text + "}")
+        : place == std::end(kPlaces) ? "stepop list \"" + other->kind() + "\""
+                                     : fmt::format(fmt::runtime(place->place), text);
+    hint += fmt::format(
+        "{}that is {} {}: {}", hint.empty() ? "" : "; ",
+        std::string_view("aeiou").find(other->kind()[0]) == std::string_view::npos ? "a" : "an",
+        other->kind(), way);
+  }
+  return hint;
+}
 
 Catalogue::Catalogue(std::string kind) : kind_(std::move(kind)) { catalogues().push_back(this); }
 
@@ -83,6 +130,10 @@ size_t Catalogue::find(const std::string& name, const Config& config, std::strin
   const std::string in_map = join_path(path, "class");
   const std::string_view place = config.peek(in_map) != nullptr ? in_map : path;
   if (const std::string hint = foreign_class_hint(name); !hint.empty()) {
+    throw config.error(place, fmt::format("unknown {} \"{}\": {}", kind_, name, hint));
+  }
+  const Value* given = config.peek(path);
+  if (const std::string hint = other_kind_hint(kind_, name, given); !hint.empty()) {
     throw config.error(place, fmt::format("unknown {} \"{}\": {}", kind_, name, hint));
   }
   const auto near = nearest_names(name, names, 1);

@@ -1,5 +1,6 @@
 #include "runtime/tools/cli/build_start.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -10,6 +11,7 @@
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/data/notice.h"
 #include "runtime/tools/cli/exit_codes.h"
+#include "runtime/tools/cli/ranked_by.h"
 #include "runtime/tools/graph/network_graphs.h"
 #include "runtime/tools/trial/dry_run.h"
 #include "runtime/tools/trial/repeat_check.h"
@@ -114,7 +116,8 @@ BuiltStart build_start(const Arguments& arguments, OpenedStart& opened, World& w
     session.position().evaluations.clear();
   }
   session.initialize();
-  session.check(logged_graph);
+  const char* const ranked_by = std::getenv(kRankedBy);
+  session.check(logged_graph, ranked_by == nullptr ? "" : ranked_by);
   throw_if_signal_arrived();
   if (is_root) built.config = compare_with_run(arguments, opened, session);
   show(session, !arguments.check && !arguments.rewind, !built.config.empty(), console);

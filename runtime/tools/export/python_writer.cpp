@@ -17,6 +17,7 @@
 #include "runtime/core/system/child_process.h"
 #include "runtime/core/system/find_program.h"
 #include "runtime/core/system/python.h"
+#include "runtime/core/system/temporary_folder.h"
 
 namespace stepop {
 
@@ -76,29 +77,6 @@ def done(report):
 constexpr int kMissing = 4;
 constexpr int kRefused = 5;
 
-/// A temporary folder, removed with its contents.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string path = fs::temp_directory_path().string() + "/stepop-export-XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) {
-      throw Error(fmt::format("{}: no folder can be made", path));
-    }
-    path_ = path;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::string operator/(const char* name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
 c10::IValue tuple_of(const std::vector<at::Tensor>& tensors) {
   std::vector<c10::IValue> values;
   for (const auto& tensor : tensors) values.emplace_back(tensor.cpu().contiguous());
@@ -146,7 +124,7 @@ void write_with_python(const PythonWriter& writer, const ExportedNetwork& export
                     "STEPOP_PYTHON, with its packages: {}",
                     path, writer.what, python, pip("python3", packages)));
   }
-  const TemporaryFolder folder;
+  const TemporaryFolder folder("stepop-export");
   write_file_atomically(folder / "net.pt", exported.file);
   write_file_atomically(folder / "examples.pt", pickled(exported.examples));
   const std::string part = path + ".part";

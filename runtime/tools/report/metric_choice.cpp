@@ -6,25 +6,13 @@
 #include <filesystem>
 
 #include "runtime/core/base/error.h"
-#include "runtime/core/base/nearest.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/value.h"
 #include "runtime/core/log/metrics_file.h"
+#include "runtime/train/when/logged_metric.h"
 
 namespace stepop {
 namespace {
-
-/// Whether `name` has the words of `asked` in their order and ends with the last.
-bool is_short_for(const std::string& asked, const std::string& name) {
-  const std::vector<std::string> wanted = split_path(asked);
-  const std::vector<std::string> words = split_path(name);
-  if (wanted.empty() || words.empty() || wanted.back() != words.back()) return false;
-  size_t found = 0;
-  for (size_t i = 0; i + 1 < words.size() && found + 1 < wanted.size(); ++i) {
-    if (words[i] == wanted[found]) ++found;
-  }
-  return found + 1 == wanted.size();
-}
 
 bool is_of_evaluation(const std::string& name) {
   const std::vector<std::string> words = split_path(name);
@@ -90,7 +78,7 @@ std::string choose_metric(const std::string& asked, const std::vector<RunDirecto
   if (meant.size() == 1) return meant.front();
   if (meant.empty()) {
     throw UsageError(fmt::format("{}: no run has logged \"{}\"; there are {}", where, asked,
-                                 list_text(sorted_by_distance(asked, names))));
+                                 list_text(sorted_by_meaning(asked, names))));
   }
   throw UsageError(fmt::format("{}: \"{}\" may be any of {}", where, asked, list_text(meant)));
 }

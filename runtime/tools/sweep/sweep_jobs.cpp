@@ -27,6 +27,7 @@
 #include "runtime/core/system/folders.h"
 #include "runtime/core/system/read_file.h"
 #include "runtime/tools/cli/exit_codes.h"
+#include "runtime/tools/cli/ranked_by.h"
 #include "runtime/tools/sweep/sweep_results.h"
 #include "runtime/train/run/run_directory.h"
 #include "runtime/train/run/run_lock.h"
@@ -109,12 +110,12 @@ class Jobs {
   size_t size() const { return jobs_.size(); }
   bool has_room() const { return jobs_.size() < static_cast<size_t>(options_.jobs); }
 
-  void start(const SweepPlan& plan, const PlannedRun& run, std::vector<std::string> words) {
+  void start(const SweepPlan& plan, const PlannedRun& run, std::vector<std::string> words,
+             std::vector<std::string> environment = {}) {
     const std::string output = plan.output_file(run);
     make_folders(fs::path(output).parent_path().string());
     words.insert(words.begin(), program_name());
     Job job{.run = run, .gpu = idle_gpu(), .output_before = size_of(output)};
-    std::vector<std::string> environment;
     if (!job.gpu.empty()) environment.push_back("CUDA_VISIBLE_DEVICES=" + job.gpu);
     job.child = start_self(std::move(words), output, std::move(environment), options_.launcher);
     jobs_.push_back(std::move(job));
@@ -353,7 +354,11 @@ void check_runs(const SweepPlan& plan, const std::vector<size_t>& places,
       const auto share = share_of_machine(plan.config_file(run), options.jobs);
       words.insert(words.end(), share.begin(), share.end());
       words.insert(words.end(), options.more_words.begin(), options.more_words.end());
-      jobs.start(plan, run, std::move(words));
+      std::vector<std::string> environment;
+      if (!plan.metric().empty()) {
+        environment.push_back(fmt::format("{}={}", kRankedBy, plan.metric()));
+      }
+      jobs.start(plan, run, std::move(words), std::move(environment));
     }
     jobs.take_ended(finish);
   }

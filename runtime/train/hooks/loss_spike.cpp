@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/nearest.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/train/iterator/hook.h"
@@ -50,6 +51,7 @@ class LossSpike : public Hook {
  public:
   LossSpike(const Config& params, const Context& context)
       : context_(context),
+        params_(params),
         loss_(params.get("loss", "")),
         deviations_(params.get("deviations", 8.0)),
         then_(params.get("then", "warn")),
@@ -78,6 +80,17 @@ class LossSpike : public Hook {
 
   ~LossSpike() override {
     for (const auto& [name, update] : context_.updates) update->watch_losses(this, {});
+  }
+
+  /// What train ops return is unknown before they ran; the names of updates are known.
+  void initialize() override {
+    constexpr int kMostMistakes = 2;
+    for (const auto& [name, update] : context_.updates) {
+      const int mistakes = edit_distance(loss_, name);
+      if (context_.updates.contains(loss_) || mistakes > kMostMistakes) continue;
+      throw params_.error(
+          "loss", fmt::format("no update is called \"{}\"; did you mean \"{}\"?", loss_, name));
+    }
   }
 
   void before_training() override {
@@ -202,6 +215,7 @@ class LossSpike : public Hook {
   }
 
   const Context& context_;
+  Config params_;
   std::string loss_;
   double deviations_;
   std::string then_;

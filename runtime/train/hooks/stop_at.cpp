@@ -17,6 +17,7 @@ namespace {
 
 /// A metric and the values that are enough.
 struct Condition {
+  Config part;  ///< Of the config.
   std::string metric;
   std::optional<double> above;
   std::optional<double> below;
@@ -34,7 +35,7 @@ struct Condition {
 };
 
 Condition read_condition(const Config& part) {
-  Condition condition;
+  Condition condition{.part = part, .metric = "", .above = {}, .below = {}};
   condition.metric = part.get<std::string>("metric");
   if (part.has("above")) condition.above = part.get<double>("above");
   if (part.has("below")) condition.below = part.get<double>("below");
@@ -70,6 +71,14 @@ class StopAt : public Hook {
     values_ = at::full({static_cast<int64_t>(conditions_.size())},
                        std::numeric_limits<double>::quiet_NaN(), at::kDouble);
     context.track("values", values_);
+  }
+
+  std::vector<WatchedNumber> watched_numbers() const override {
+    std::vector<WatchedNumber> numbers;
+    for (const auto& condition : conditions_) {
+      numbers.push_back({condition.part, "metric", condition.metric});
+    }
+    return numbers;
   }
 
   void after_log(int64_t /*step*/, const OrderedMap<double>& scalars) override {

@@ -5,12 +5,14 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/core/base/ordered_map.h"
 #include "runtime/core/config/registry.h"
 #include "runtime/core/log/logs.h"
 #include "runtime/data/batch.h"
 #include "runtime/train/iterator/context.h"
+#include "runtime/train/when/logged_metric.h"
 
 namespace stepop {
 
@@ -29,6 +31,10 @@ namespace stepop {
 class Hook {
  public:
   virtual ~Hook() = default;
+
+  /// The logged numbers that the hook waits for: a name that nothing gives is an error before a run
+  /// has its folder.
+  virtual std::vector<WatchedNumber> watched_numbers() const { return {}; }
 
   /// Weights and all tracked objects have the values with which this start begins, new or restored;
   /// no batch was seen yet, not even by the checks before a training. Called in each start of a

@@ -14,10 +14,13 @@ void LoggedNumbers::take(const OrderedMap<double>& scalars, const Elapsed& now) 
 
 void LoggedNumbers::check(const std::vector<std::string>& open) const {
   const Settings& settings = session_.settings();
-  LoggedNames names{{seen_.begin(), seen_.end()}, open};
+  LoggedNames names{.known = {seen_.begin(), seen_.end()}, .open = open};
+  names.open.insert(names.open.end(), {"runtime", "hooks"});
   for (const auto& op : settings.log_ops) names.open.push_back(op.name.text());
   for (const auto& op : settings.train_ops) names.open.push_back(op.name.text());
-  session_.check_metrics(names);
+  for (const auto& [config, path, metric] : session_.watched_numbers()) {
+    check_is_logged(config, path, metric, names);
+  }
   if (checkpoints_.knows_metric()) return;
   check_is_logged(session_.config(), "checkpoints/metric", settings.retention.metric, names);
 }

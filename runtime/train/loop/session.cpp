@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "eval_out/callbacks/callback.h"
 #include "eval_out/callbacks/evaluation_callbacks.h"
@@ -89,6 +90,30 @@ void check_fixed_examples(const Config& config, const Settings& settings, Splits
   }
 }
 
+/// Adds the numbers of callbacks, in lines of a callback's place and its numbers, to `names`.
+void add_numbers(const std::string& lines, const std::vector<std::string>& asked,
+                 LoggedNames& names) {
+  std::istringstream text(lines);
+  for (std::string line; std::getline(text, line);) {
+    std::istringstream words(line);
+    std::string place;
+    std::getline(words, place, '\t');
+    // `3/f1` of the class 3 may come of another class in another batch.
+    const auto may_come = [&](const std::string& number) {
+      const size_t last = number.rfind('/');
+      return last > place.size() && std::ranges::any_of(asked, [&](const std::string& metric) {
+               return metric.starts_with(place + "/") && metric.ends_with(number.substr(last));
+             });
+    };
+    bool is_open = false;
+    for (std::string number; std::getline(words, number, '\t');) {
+      names.known.push_back(number);
+      is_open = is_open || may_come(number);
+    }
+    if (!is_open) std::erase(names.open, place);
+  }
+}
+
 }  // namespace
 
 Session::Session(const Config& config, bool train, bool debug, bool allow_unknown, World* world)
@@ -96,7 +121,8 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
       alone_(world == nullptr ? std::make_unique<World>() : nullptr),
       world_(world == nullptr ? *alone_ : *world),
       train_(train),
-      debug_(debug) {
+      debug_(debug),
+      allow_unknown_(allow_unknown) {
   const c10::Device device = read_device(config_, world_.place().local_rank);
   apply_backend_settings(config_, world_.place().local_size);
   if (config_.has("distributed/backend")) {
@@ -198,7 +224,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   }
   splits_->loader_options();  // throws for bad options, before a run has its folder
   read_data_checksums(config_);
-  check_unknown_keys(train, allow_unknown);
+  check_unknown_keys(train);
   made_by_ = build_info(device);
   position_.processes = world_.size();
   seed_rank(0);
@@ -234,7 +260,7 @@ void Session::add_warning(const std::string& text) {
   warnings_ += (warnings_.empty() ? "" : "\n") + text;
 }
 
-void Session::check_unknown_keys(bool train, bool allow_unknown) {
+void Session::check_unknown_keys(bool train) {
   declare_own_keys(config_);  // also those that the other mode reads
   if (train) {
     check_fixed_examples(config_, *settings_, *splits_);
@@ -251,7 +277,7 @@ void Session::check_unknown_keys(bool train, bool allow_unknown) {
   for (const auto& text : idle_keys(config_, train)) add_warning(text);
   const std::string unknown = config_.unknown_keys();
   if (unknown.empty()) return;
-  if (!allow_unknown) {
+  if (!allow_unknown_) {
     throw UsageError(unknown + "\n(--allow-unknown makes this a warning)");
   }
   add_warning(unknown);
@@ -294,7 +320,7 @@ void Session::set_profile(std::shared_ptr<Profile> profile) {
   context_->profile = std::move(profile);
 }
 
-void Session::check(const DrawGraph& draw_graph) {
+void Session::check(const DrawGraph& draw_graph, const std::string& ranked_by) {
   if (train_) {
     freezing_.check_some_trained(config_, updates_, position_.global_step, settings_->num_steps);
   }
@@ -310,15 +336,62 @@ void Session::check(const DrawGraph& draw_graph) {
   if (calls) graph_ = draw_graph(*context_, *calls);
   for (const auto& text : found.warnings) add_warning(text);
   if (!train_) return;
-  const LoggedNames names{found.names, open_names()};
   try {
-    if (!settings_->retention.metric.empty()) {
-      check_is_logged(config_, "checkpoints/metric", settings_->retention.metric, names);
-    }
-    check_metrics(names);
+    check_metrics({.known = found.names, .open = open_names()}, found.evaluated, ranked_by);
   } catch (const UnknownMetric& error) {
-    throw UsageError(fmt::format("{}\n  on the command line: {}", error.what(), error.argument()));
+    const std::string argument =
+        error.argument().empty() ? "" : "\n  on the command line: " + error.argument();
+    if (!allow_unknown_) throw UsageError(error.what() + argument);
+    add_warning(error.what());
   }
+}
+
+void Session::add_callbacks(const std::vector<WatchedNumber>& watched, const std::string& ranked_by,
+                            const std::vector<EvaluatedBatch>& evaluated,
+                            LoggedNames& names) const {
+  std::vector<std::string> asked;
+  bool is_misspelt = !ranked_by.empty();
+  for (const auto& each : watched) {
+    if (std::ranges::find(names.known, each.metric) != names.known.end()) continue;
+    asked.push_back(each.metric);
+    is_misspelt = is_misspelt || std::ranges::none_of(names.open, [&](const std::string& place) {
+                    return each.metric.starts_with(place + "/");
+                  });
+  }
+  if (asked.empty() && ranked_by.empty()) return;
+  for (const auto& batch : evaluated) {
+    // Each process has seen another part of the batch, and all have to come to the same.
+    const std::string lines = world_.from_root([&] {
+      std::string text;
+      for (const auto& [place, numbers] :
+           numbers_of_callbacks(*context_, batch, asked, is_misspelt)) {
+        text += fmt::format("{}\t{}\n", place, fmt::join(numbers, "\t"));
+      }
+      return text;
+    });
+    add_numbers(lines, asked, names);
+  }
+}
+
+void Session::check_metrics(LoggedNames names, const std::vector<EvaluatedBatch>& evaluated,
+                            const std::string& ranked_by) {
+  std::vector<WatchedNumber> watched = watched_numbers();
+  if (const std::string& metric = settings_->retention.metric; !metric.empty()) {
+    watched.insert(watched.begin(), {config_, "checkpoints/metric", metric});
+  }
+  // What an earlier start was content with may come later than in the first batch.
+  names.is_first_look = position_.global_step == 0;
+  if (names.is_first_look) add_callbacks(watched, ranked_by, evaluated, names);
+  for (const auto& [config, path, metric] : watched) check_is_logged(config, path, metric, names);
+  const auto is_meant = [&](const std::string& name) { return is_short_for(ranked_by, name); };
+  if (ranked_by.empty() || std::ranges::any_of(names.known, is_meant)) return;
+  const std::string near = meant_name(ranked_by, names.known);
+  if (near.empty()) return;  // train ops may give it
+  throw UnknownMetric(
+      UsageError(fmt::format("metric: no log and no evaluation gives a number \"{}\"; did you mean "
+                             "\"{}\"?",
+                             ranked_by, near)),
+      "");
 }
 
 void Session::note_log_ops(const std::vector<ScheduledOp>& asked) {
@@ -340,15 +413,19 @@ void Session::note_log_ops(const std::vector<ScheduledOp>& asked) {
   log_notice_ = fmt::format("step_op returns no {}; {}", fmt::join(missing, ", "), kStill);
 }
 
-void Session::check_metrics(const LoggedNames& names) const {
-  stop_when_.check_observed(names);
+std::vector<WatchedNumber> Session::watched_numbers() const {
+  std::vector<WatchedNumber> numbers = stop_when_.watched_numbers();
   for (const auto& plateau : metric_schedules_.all()) {
-    check_is_logged(config_, plateau->path() + "/metric", plateau->metric(), names);
+    numbers.push_back({config_, plateau->path() + "/metric", plateau->metric()});
   }
+  for (const auto& hook : hooks_) {
+    for (auto& number : hook.hook->watched_numbers()) numbers.push_back(std::move(number));
+  }
+  return numbers;
 }
 
 std::vector<std::string> Session::open_names() const {
-  std::vector<std::string> names;
+  std::vector<std::string> names = {"runtime", "hooks"};
   for (const auto& op : settings_->log_ops) names.push_back(op.name.text());
   for (const auto& op : settings_->train_ops) names.push_back(op.name.text());
   for (const auto& evaluation : settings_->evaluations) {

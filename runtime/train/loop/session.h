@@ -27,6 +27,8 @@
 
 namespace stepop {
 
+struct EvaluatedBatch;
+
 /// The seed of a config without `seed`.
 inline constexpr int64_t kDefaultRunSeed = 1;
 
@@ -89,12 +91,12 @@ class Session {
 
   /// Runs one batch of every split through everything; see preflight.h. Throws UsageError for a
   /// metric of the config that nothing logs. `draw_graph` is called where an integration wants a
-  /// graph; without it there is no graph.
-  void check(const DrawGraph& draw_graph = {});
+  /// graph; without it there is no graph. `ranked_by` is what a sweep's table shows, maybe a short
+  /// name: an error when it looks like another number.
+  void check(const DrawGraph& draw_graph = {}, const std::string& ranked_by = "");
 
-  /// Throws UnknownMetric for a metric of early stopping, or of a schedule, that is not among
-  /// `names`.
-  void check_metrics(const LoggedNames& names) const;
+  /// The metrics of early stopping, if it was never observed, of schedules and of hooks.
+  std::vector<WatchedNumber> watched_numbers() const;
 
   /// The ops and callbacks whose numbers are unknown before they ran.
   std::vector<std::string> open_names() const;
@@ -136,7 +138,13 @@ class Session {
   void tell_lengths(const Progress& before);
   void change_processes(const Checkpoint& checkpoint);
   void check_order(const std::string& yaml, const std::string& path) const;
-  void check_unknown_keys(bool train, bool allow_unknown);
+  void check_unknown_keys(bool train);
+  /// Adds the numbers of callbacks to `names` where a number that is watched is not among them.
+  void add_callbacks(const std::vector<WatchedNumber>& watched, const std::string& ranked_by,
+                     const std::vector<EvaluatedBatch>& evaluated, LoggedNames& names) const;
+  /// Throws UnknownMetric, with `names` that callbacks add to where a metric is not among them.
+  void check_metrics(LoggedNames names, const std::vector<EvaluatedBatch>& evaluated,
+                     const std::string& ranked_by);
   void add_warning(const std::string& text);
   void note_log_ops(const std::vector<ScheduledOp>& asked);
 
@@ -146,6 +154,7 @@ class Session {
   std::optional<SpinWatch> spin_watch_;
   bool train_;
   bool debug_;
+  bool allow_unknown_;
   Position position_;
   RunInfo run_;
   RunLog log_;

@@ -53,11 +53,6 @@ StopWhen::StopWhen(const Config& config, int64_t steps_per_epoch)
                        fmt::format("expected a map {}, found {}", kExample, value->describe()));
   }
   const auto metric = config_.get<std::string>("metric");
-  if (metric.find('/') == std::string::npos) {
-    throw config_.error("metric", fmt::format("expected the full name of a number, such as "
-                                              "validation/eval_op/loss, found \"{}\"",
-                                              metric));
-  }
   more_is_better_ = read_more_is_better(config_);
   patience_ = read_duration(config_, "patience");
   min_delta_ = config_.get("min_delta", 0.0);
@@ -109,8 +104,9 @@ std::optional<std::string> StopWhen::reason() const {
                      short_number(best_), with_thousands(since_.step), by, waited_for);
 }
 
-void StopWhen::check_observed(const LoggedNames& names) const {
-  if (is_given() && !last_) check_is_logged(config_, "metric", metric_, names);
+std::vector<WatchedNumber> StopWhen::watched_numbers() const {
+  if (!is_given() || last_) return {};
+  return {{config_, "metric", metric_}};
 }
 
 std::string StopWhen::identity() const { return (more_is_better_ ? "max " : "min ") + metric_; }

@@ -40,9 +40,8 @@ class StopWhen {
   /// been better than 0.9833 (step 230) for 5 epochs`.
   std::optional<std::string> reason() const;
 
-  /// Throws UnknownMetric, with the nearest known name, when the metric was never observed and no
-  /// entry of `names.open` may log it. Called before a training, and after its first evaluation.
-  void check_observed(const LoggedNames& names) const;
+  /// The metric, while it was never observed.
+  std::vector<WatchedNumber> watched_numbers() const;
 
   /// The state for a checkpoint; empty without `stop_when`, or before the first observed value.
   State save() const;

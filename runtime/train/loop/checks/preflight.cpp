@@ -42,6 +42,7 @@ struct Seen {
   std::set<std::string> names;    ///< Names of numbers.
   std::set<std::string> log_ops;  ///< Log ops that were returned.
   std::vector<std::string> warnings;
+  std::vector<EvaluatedBatch> evaluated;  ///< The first of each evaluation that has callbacks.
 };
 
 bool is_default_log_op(const Settings& settings, const std::string& name) {
@@ -91,8 +92,15 @@ void check_ops(const Settings& settings, const DueOps& due, const Sample& sample
     run_at(due.split, name, wait);
     for (const auto& evaluation : settings.evaluations) {
       if (evaluation.op.split != due.split || evaluation.op.op != name) continue;
-      EvaluationCallbacks(context.config, evaluation.place + "/eval_callbacks")
+      const std::string place = evaluation.place + "/eval_callbacks";
+      EvaluationCallbacks(context.config, place)
           .check_keys(outputs, batch, context.splits.dataset(due.split));
+      const bool is_first = std::ranges::none_of(seen.evaluated, [&](const auto& each) {
+        return each.evaluation.place == evaluation.place;
+      });
+      if (is_first && !context.config.at(place).keys().empty()) {
+        seen.evaluated.push_back({evaluation, outputs, batch.size()});
+      }
       for (const auto& [key, value] : outputs.labels) {
         seen.names.insert(evaluation.prefix() + "/" + key);
       }
@@ -238,7 +246,8 @@ Findings preflight(Settings& settings, bool train, Iterator& iterator, const Con
   std::erase_if(settings.log_ops, [&](const ScheduledOp& op) {
     return op.is_default && !seen.log_ops.contains(op.name.text());
   });
-  return {{seen.names.begin(), seen.names.end()}, std::move(seen.warnings)};
+  return {
+      {seen.names.begin(), seen.names.end()}, std::move(seen.warnings), std::move(seen.evaluated)};
 }
 
 }  // namespace stepop

@@ -191,5 +191,36 @@ TEST_CASE("a hook or callback of Lightning is answered with the key that does th
         "for its averages");
 }
 
+TEST_CASE("a component of another kind is answered with what to write for it") {
+  const std::string base = kBase;
+  const auto said = [&](const std::string& more) {
+    const std::string message = refused(base + more);
+    const size_t begin = message.find("unknown ");
+    return begin == std::string::npos ? message : message.substr(begin);
+  };
+  CHECK(
+      said("eval_hook: {eval_callbacks: {iou: {class: MeanIoU}}}\n") ==
+      "unknown callback \"MeanIoU\": that is a metric: {class: Metric, metric: {class: MeanIoU}}");
+  CHECK(said("eval_hook: {eval_callbacks: {iou: {class: MeanIoU, average: none}}}\n") ==
+        "unknown callback \"MeanIoU\": that is a metric: {class: Metric, metric: {class: MeanIoU, "
+        "average: none}}");
+  CHECK(
+      said("eval_hook: {eval_callbacks: {iou: MeanIoU}}\n") ==
+      "unknown callback \"MeanIoU\": that is a metric: {class: Metric, metric: {class: MeanIoU}}");
+  CHECK(said("eval_hook: {eval_callbacks: [StopAt]}\n") ==
+        "unknown callback \"StopAt\": that is a hook: hooks: {NAME: StopAt}");
+  CHECK(said("hooks: {acc: accuracy}\n") ==
+        "unknown hook \"accuracy\": that is a callback: eval_hook: {eval_callbacks: {NAME: "
+        "accuracy}}");
+  CHECK(said("metrics: {matrix: {class: confusion_matrix, normalize: true}}\n") ==
+        "unknown metric \"confusion_matrix\": that is a callback: eval_hook: {eval_callbacks: "
+        "{NAME: {class: confusion_matrix, normalize: true}}}");
+  std::string schedule = kBase;
+  schedule.replace(schedule.find("Adam"), 4, "cosine");
+  CHECK(
+      refused(schedule).ends_with("unknown optimizer \"cosine\": that is a schedule: optimizer: "
+                                  "{lr: {class: cosine}}"));
+}
+
 }  // namespace foreign_names_test
 }  // namespace stepop
