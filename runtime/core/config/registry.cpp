@@ -59,8 +59,6 @@ std::string known_names(const std::string& kind, const std::vector<std::string>&
                      sorted.size() - kSome, is_word ? kind : "\"" + kind + "\"");
 }
 
-}  // namespace
-
 /// What to write for a component of another kind: `a metric is named by ...`; empty when there is
 /// none of this name.
 std::string other_kind_hint(const std::string& kind, const std::string& name, const Value* given) {
@@ -85,6 +83,8 @@ std::string other_kind_hint(const std::string& kind, const std::string& name, co
   }
   return hint;
 }
+
+}  // namespace
 
 Catalogue::Catalogue(std::string kind) : kind_(std::move(kind)) { catalogues().push_back(this); }
 
@@ -132,11 +132,12 @@ size_t Catalogue::find(const std::string& name, const Config& config, std::strin
   if (const std::string hint = foreign_class_hint(name); !hint.empty()) {
     throw config.error(place, fmt::format("unknown {} \"{}\": {}", kind_, name, hint));
   }
-  const Value* given = config.peek(path);
-  if (const std::string hint = other_kind_hint(kind_, name, given); !hint.empty()) {
+  const auto near = nearest_names(name, names, 1);
+  const bool is_other_case = !near.empty() && edit_distance(name, near.front()) == 0;
+  const std::string hint = is_other_case ? "" : other_kind_hint(kind_, name, config.peek(path));
+  if (!hint.empty()) {
     throw config.error(place, fmt::format("unknown {} \"{}\": {}", kind_, name, hint));
   }
-  const auto near = nearest_names(name, names, 1);
   if (near.empty()) {
     throw config.error(place, fmt::format("unknown {} \"{}\"; known are: {}{}", kind_, name,
                                           known.empty() ? "none" : known, own_hint(kind_)));

@@ -82,15 +82,16 @@ class LossSpike : public Hook {
     for (const auto& [name, update] : context_.updates) update->watch_losses(this, {});
   }
 
-  /// What train ops return is unknown before they ran; the names of updates are known.
+  /// What train ops return is unknown before they ran; a name near an update's is a misspelt one.
   void initialize() override {
-    constexpr int kMostMistakes = 2;
-    for (const auto& [name, update] : context_.updates) {
-      const int mistakes = edit_distance(loss_, name);
-      if (context_.updates.contains(loss_) || mistakes > kMostMistakes) continue;
-      throw params_.error(
-          "loss", fmt::format("no update is called \"{}\"; did you mean \"{}\"?", loss_, name));
-    }
+    if (loss_.empty() || context_.updates.contains(loss_)) return;
+    constexpr size_t kShortest = 4;  // `g` and `d` look alike, too
+    std::vector<std::string> names;
+    for (const auto& [name, update] : context_.updates) names.push_back(name);
+    const auto near = nearest_names(loss_, names, 1);
+    if (near.empty() || loss_.size() < kShortest) return;
+    throw params_.error("loss", fmt::format("no update is called \"{}\"; did you mean \"{}\"?",
+                                            loss_, near.front()));
   }
 
   void before_training() override {

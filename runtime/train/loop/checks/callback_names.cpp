@@ -21,16 +21,19 @@ CallbackResults call_over(const Context& context, const EvaluatedBatch& batch,
   const TemporaryFolder folder("stepop-names");
   const std::string path = folder / "outputs.h5";
   const Value config = config_of_evaluation(*context.config.root().peek(), batch.evaluation.name);
+  // Some numbers, such as r2, need two rows; which examples they are does not matter for names.
+  const int64_t times = batch.rows == 1 ? 2 : 1;
   {
-    EvalWriter writer(path, batch.rows,
+    EvalWriter writer(path, batch.rows * times,
                       {{"global_step", int64_t{0}},
                        {"split", batch.evaluation.op.split},
                        {"config", to_yaml(escape_references(config))},
                        {"config_json", to_json(config)}});
-    // Which examples they are does not matter for names.
-    std::vector<int64_t> indices(static_cast<size_t>(batch.rows));
-    std::iota(indices.begin(), indices.end(), 0);
-    writer.write(batch.outputs, indices);
+    for (int64_t time = 0; time < times; ++time) {
+      std::vector<int64_t> indices(static_cast<size_t>(batch.rows));
+      std::iota(indices.begin(), indices.end(), time * batch.rows);
+      writer.write(batch.outputs, indices);
+    }
     writer.finish();
   }
   const EvalFile file(path);

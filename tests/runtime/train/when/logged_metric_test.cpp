@@ -93,6 +93,7 @@ TEST_CASE("whatever waits for a metric is checked before the first step") {
               metric + ", above: 1}]}}") == right);
   CHECK(wrong("hooks: {spike: {class: LossSpike, loss: optimiser}}") == "optimizer");
   CHECK(wrong("hooks: {spike: {class: LossSpike, loss: loss}}") == "no error");
+  CHECK(wrong("hooks: [LossSpike]") == "no error");
   std::string config = trainer_config("num_epochs: 2\n" + kCallbacks);
   const std::string lr = "{class: cosine, from: 1e-2, to: 1e-4, steps: 12}";
   config.replace(config.find(lr), lr.size(),
@@ -132,6 +133,20 @@ TEST_CASE("callbacks that are tried before a training change no bit of it") {
   tried.session.check();
   tried.train();
   CHECK(differences(plain.checkpoint(8), tried.checkpoint(8)) == "");
+}
+
+TEST_CASE("a number that needs more than one row is known from a batch of one") {
+  const auto best = [](const std::string& metric) {
+    std::string config = trainer_config(
+        "num_epochs: 2\neval_hook: {eval_callbacks: {fit: {class: regression, prediction: loss, "
+        "target: index}}}\ncheckpoints: {mode: max, metric: " +
+        metric + "}");
+    config.replace(config.find("test_batch_size: 4"), 18, "test_batch_size: 1");
+    Session session(test_config(config), true, false, false);
+    return proposed(message_of([&] { session.check(); }));
+  };
+  CHECK(best("validation/eval_op/fit/r2") == "no error");
+  CHECK(best("validation/eval_op/fit/r3") == "validation/eval_op/fit/r2");
 }
 
 TEST_CASE("a sweep's short name is checked against the same names") {
