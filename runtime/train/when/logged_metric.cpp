@@ -57,7 +57,7 @@ bool is_same_word(const std::string& a, const std::string& b) {
 
 /// How unlikely it is that `asked` means `name`, the most important first; nothing when it does
 /// not.
-using Unlikeliness = std::tuple<bool, int, int64_t, int, bool, std::string>;
+using Unlikeliness = std::tuple<bool, int, int64_t, bool, int, std::string>;
 
 std::optional<Unlikeliness> unlikeliness(const std::string& asked, const std::string& name) {
   const auto [place, last] = place_and_last(asked);
@@ -87,8 +87,8 @@ std::optional<Unlikeliness> unlikeliness(const std::string& asked, const std::st
   const std::string op = op_of(asked);
   const bool is_elsewhere = !op.empty() && op != op_of(name);
   const bool is_of_batch = op_of(name).ends_with("/log_op");
-  return Unlikeliness{is_elsewhere, *kind, unknown_words, edit_distance(asked, name),
-                      is_of_batch,  name};
+  return Unlikeliness{is_elsewhere, *kind, unknown_words, is_of_batch, edit_distance(asked, name),
+                      name};
 }
 
 /// Why an op's whole split logs nothing: `there is no datasets/validation, but train and valid`.

@@ -149,6 +149,17 @@ TEST_CASE("a number that needs more than one row is known from a batch of one") 
   CHECK(best("validation/eval_op/fit/r3") == "validation/eval_op/fit/r2");
 }
 
+TEST_CASE("of numbers that a short name fits, that of the whole split is proposed") {
+  const std::vector<std::string> names = {"train/log_op/accuracy", "validation/log_op/accuracy",
+                                          "validation/eval_op/accuracy/accuracy",
+                                          "validation/eval_op/loss", "train/log_op/loss"};
+  CHECK(meant_name("val_acc", names) == "validation/eval_op/accuracy/accuracy");
+  CHECK(meant_name("accuracy", names) == "validation/eval_op/accuracy/accuracy");
+  CHECK(meant_name("train_acc", names) == "train/log_op/accuracy");
+  CHECK(meant_name("validation/log_op/acuracy", names) == "validation/log_op/accuracy");
+  CHECK(meant_name("train/log_opp/loss", names) == "train/log_op/loss");
+}
+
 TEST_CASE("a sweep's short name is checked against the same names") {
   const auto ranked = [](const std::string& name) {
     return proposed(message_of([&] {
