@@ -207,7 +207,7 @@ TEST_CASE("a component of another kind is answered with what to write for it") {
   CHECK(
       said("eval_hook: {eval_callbacks: {iou: MeanIoU}}\n") ==
       "unknown callback \"MeanIoU\": that is a metric: {class: Metric, metric: {class: MeanIoU}}");
-  CHECK(said("eval_hook: {eval_callbacks: [StopAt]}\n") ==
+  CHECK(said("eval_hook: {eval_callbacks: {stop: StopAt}}\n") ==
         "unknown callback \"StopAt\": that is a hook: hooks: {NAME: StopAt}");
   CHECK(said("hooks: {acc: accuracy}\n") ==
         "unknown hook \"accuracy\": that is a callback: eval_hook: {eval_callbacks: {NAME: "
