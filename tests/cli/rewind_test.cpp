@@ -110,6 +110,21 @@ TEST_CASE("a loss that jumps takes the training back, and its batches are left o
         "");
 }
 
+TEST_CASE("losses of another level end no training by rewinds that change nothing") {
+  const ScratchFolder folder;
+  folder.write("c.yaml", kRewinds);
+  const CommandResult result =
+      run_in(folder, kSlow + " -n a -b c.yaml -t --bad_example -1 --level_from 40 2>&1");
+  INFO(result.out);
+  CHECK(result.exit_code == 0);
+  CHECK(count_of(result.out, "resuming at step 36") == 3);
+  CHECK(has(result.out,
+            "3 rewinds to the same checkpoint left other batches out each time, and "
+            "the loss jumps again: the training continues"));
+  CHECK(has(result.out, "the last 10 losses are all above those before"));
+  CHECK(last_checkpoint(folder, only_run(folder)).progress.rewinds == 3);
+}
+
 TEST_CASE("too many spikes end a training, and without a checkpoint it goes on") {
   const ScratchFolder folder;
   folder.write("c.yaml", kRewinds);

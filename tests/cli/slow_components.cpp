@@ -196,7 +196,8 @@ class UnequalRanks : public Iterator {
 };
 
 /// Has no log op; with `forgets` a count that no checkpoint holds. The loss of a batch with the
-/// example `bad_example` is told as a thousand times as large; in a step with more examples than
+/// example `bad_example` is told as a thousand times as large, and so is each from the step
+/// `level_from` on; in a step with more examples than
 /// `memory` there is none left.
 class QuietIterator : public Iterator {
  public:
@@ -206,11 +207,13 @@ class QuietIterator : public Iterator {
         update_(context.update()),
         forgets_(context.config.get("forgets", false)),
         bad_example_(context.config.get("bad_example", int64_t{-1})),
+        level_from_(context.config.get("level_from", int64_t{1'000'000})),
         memory_(context.config.get("memory", int64_t{1000})) {}
 
   StepOps step_op(const Batch& batch) override {
     const at::Tensor loss = model_->forward(batch["image"]).square().mean();
-    const bool is_bad = std::ranges::find(batch.indices(), bad_example_) != batch.indices().end();
+    const bool is_bad = std::ranges::find(batch.indices(), bad_example_) != batch.indices().end() ||
+                        global_step() + 1 >= level_from_;
     return {.train_op = [=, this] {
       if (batch.size() > memory_) throw std::bad_alloc();
       update_.step(forgets_ ? loss * ++count_ : loss);
@@ -223,6 +226,7 @@ class QuietIterator : public Iterator {
   Update& update_;
   bool forgets_;
   int64_t bad_example_;
+  int64_t level_from_;
   int64_t memory_;
   int64_t count_ = 0;
 };
@@ -230,6 +234,7 @@ class QuietIterator : public Iterator {
 STEPOP_REGISTER_ITERATOR(QuietIterator, {"For tests.",
                                          {{"forgets", "false", "keeps what is not tracked"},
                                           {"bad_example", "-1", "its batch has a large loss"},
+                                          {"level_from", "1000000", "a step with larger losses"},
                                           {"memory", "1000", "most examples in a step"}}});
 STEPOP_REGISTER_MODEL(NormOfPixels);
 STEPOP_REGISTER_ITERATOR(

@@ -1,4 +1,5 @@
 #include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
@@ -24,7 +25,25 @@ std::string layer_of(const std::string& parameter) {
 class LargestGradients : public Hook {
  public:
   LargestGradients(const Config& params, const Context& context)
-      : context_(context), top_(params.get_at_least("top", 1, 5)) {}
+      : context_(context), top_(params.get_at_least("top", 1, 5)) {
+    // What is measured between two logs is logged also by a run that resumes between them.
+    context.track(
+        "waiting",
+        [this] {
+          State state = {
+              {"count", at::scalar_tensor(static_cast<int64_t>(scalars_.size()), at::kLong)}};
+          for (const auto& [name, scalar] : scalars_) {
+            state.emplace("norm " + name, at::scalar_tensor(scalar.read(name), at::kDouble));
+          }
+          return state;
+        },
+        [this](const State& state) {
+          scalars_ = {};
+          for (const auto& [name, norm] : state) {
+            if (name.starts_with("norm ")) scalars_.set(name.substr(5), norm.item<double>());
+          }
+        });
+  }
 
   ~LargestGradients() override {
     for (const auto& [name, update] : context_.updates) update->watch_gradients(this, {});

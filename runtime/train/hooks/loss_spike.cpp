@@ -22,6 +22,10 @@ namespace {
 
 /// A GPU is waited for once in so many steps.
 constexpr size_t kReadEvery = 20;
+/// So many spikes in a row are no spikes: the loss has another level, as after unfreezing layers.
+constexpr int64_t kNewLevel = 10;
+/// A spike that comes back after so many rewinds to one checkpoint does not come from its batches.
+constexpr int64_t kRewindsFromOne = 3;
 /// The standard deviation of normal numbers whose median absolute deviation is 1.
 constexpr double kDeviation = 1.4826;
 
@@ -37,6 +41,11 @@ WeightedMean copy_of(const WeightedMean& loss) {
   const at::Tensor weight = loss.weight();
   return weight.defined() ? WeightedMean(std::move(value), weight.clone())
                           : WeightedMean(std::move(value));
+}
+
+/// Room for so many losses.
+at::Tensor none_yet(int64_t size) {
+  return at::full({size}, std::numeric_limits<double>::quiet_NaN(), at::kDouble);
 }
 
 double median(std::vector<double> values) {
@@ -56,8 +65,8 @@ class LossSpike : public Hook {
         deviations_(params.get("deviations", 8.0)),
         then_(params.get("then", "warn")),
         most_rewinds_(params.get_at_least("most_rewinds", 0, 10)),
-        window_(at::full({params.get_at_least("window", 3, 200)},
-                         std::numeric_limits<double>::quiet_NaN(), at::kDouble)) {
+        window_(none_yet(params.get_at_least("window", 3, 200))),
+        row_(none_yet(kNewLevel)) {
     if (!(deviations_ > 0)) {
       throw params.error("deviations",
                          fmt::format("expected a number above 0, found {}", deviations_));
@@ -73,7 +82,12 @@ class LossSpike : public Hook {
         "losses",
         [this] {
           read();  // what waits is in no checkpoint
-          return State{{"window", window_}, {"count", at::scalar_tensor(count_, at::kLong)}};
+          note_rewinds();
+          return State{{"window", window_},
+                       {"count", at::scalar_tensor(count_, at::kLong)},
+                       {"row", row_},
+                       {"rewinds", at::scalar_tensor(rewinds_before_, at::kLong)},
+                       {"rewinds_step", at::scalar_tensor(rewinds_step_, at::kLong)}};
         },
         [this](const State& state) { load(state); });
   }
@@ -143,6 +157,25 @@ class LossSpike : public Hook {
     if (window->second.sizes() != window_.sizes()) return;
     window_.copy_(window->second);
     count_ = count->second.item<int64_t>();
+    // Checkpoints of 0.1.0 lack these.
+    if (const auto row = state.find("row"); row != state.end()) {
+      row_.copy_(row->second);
+      in_row_ = kNewLevel - row_.isnan().sum().item<int64_t>();
+    }
+    const auto rewinds = state.find("rewinds");
+    const auto step = state.find("rewinds_step");
+    if (rewinds == state.end() || step == state.end()) return;
+    rewinds_before_ = rewinds->second.item<int64_t>();
+    rewinds_step_ = step->second.item<int64_t>();
+  }
+
+  /// Counts rewinds from the checkpoint of this step on, unless it lies within a row of spikes. A
+  /// start at that step, which saves and restores what is tracked around its checks, changes
+  /// nothing.
+  void note_rewinds() {
+    if (context_.position.global_step <= rewinds_step_ || in_row_ > 0) return;
+    rewinds_step_ = context_.position.global_step;
+    rewinds_before_ = context_.position.rewinds;
   }
 
   /// Waits for a device once.
@@ -174,10 +207,33 @@ class LossSpike : public Hook {
       deviation = std::max(deviation, 1e-3 * std::abs(middle));
       if (deviation == 0) deviation = kLeastDeviation;
       if (loss > middle + deviations_ * deviation) {
-        return answer(loss, step, middle, deviation, examples);
+        row_.mutable_data_ptr<double>()[in_row_++] = loss;
+        answer(loss, step, middle, deviation, examples);
+        if (in_row_ == kNewLevel) take_new_level(step);
+        return;
       }
     }
+    if (in_row_ != 0) end_row();
     losses[count_++ % size] = loss;
+  }
+
+  void end_row() {
+    row_.fill_(std::numeric_limits<double>::quiet_NaN());
+    in_row_ = 0;
+  }
+
+  /// The losses of the row are the first ones of a new window.
+  void take_new_level(int64_t step) {
+    window_.fill_(std::numeric_limits<double>::quiet_NaN());
+    count_ = 0;
+    const int64_t kept = std::min(in_row_, window_.numel());
+    window_.narrow(0, 0, kept).copy_(row_.narrow(0, kNewLevel - kept, kept));
+    count_ = kept;
+    context_.log.warn(
+        fmt::format("step {}: the last {} losses are all above those before: later ones are "
+                    "compared with these",
+                    with_thousands(step), in_row_));
+    end_row();
   }
 
   void answer(double loss, int64_t step, double middle, double deviation,
@@ -192,6 +248,15 @@ class LossSpike : public Hook {
                                   with_thousands(step), text, list_text(names)));
     if (then_ == "checkpoint") request_checkpoint();
     const int64_t rewinds = context_.position.rewinds;
+    if (then_ == "rewind" && rewinds - rewinds_before_ >= kRewindsFromOne) {
+      if (in_row_ == 1) {
+        context_.log.warn(
+            fmt::format("step {}: {} to the same checkpoint left other batches out each time, and "
+                        "the loss jumps again: the training continues",
+                        with_thousands(step), counted(rewinds - rewinds_before_, "rewind")));
+      }
+      return;
+    }
     if (then_ == "rewind" && rewinds < most_rewinds_) {
       request_rewind(fmt::format("step {}: {}", with_thousands(step), text));
     }
@@ -223,6 +288,10 @@ class LossSpike : public Hook {
   int64_t most_rewinds_;
   at::Tensor window_;  ///< float64: losses that were no spikes; a ring.
   int64_t count_ = 0;  ///< Of the losses in it so far.
+  at::Tensor row_;     ///< float64: the spikes since the last loss that was none; then NaN.
+  int64_t in_row_ = 0;
+  int64_t rewinds_before_ = 0;  ///< Of the training, when the last checkpoint was saved.
+  int64_t rewinds_step_ = -1;   ///< The step of that checkpoint.
   std::vector<Waiting> waiting_;
   std::vector<WeightedMean> of_update_;  ///< The losses of the batch at hand.
 };

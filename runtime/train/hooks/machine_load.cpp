@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -79,6 +80,13 @@ class MachineLoad : public Hook {
     }
   }
 
+  /// Logs may be rarer than the pipe is full, at which nvidia-smi waits.
+  void after_step(int64_t /*step*/) override {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - read_ < std::chrono::seconds(1)) return;
+    read_gpus();
+  }
+
   Logs log(int64_t /*step*/) override {
     Logs logs;
     const auto set = [&](const char* name, std::optional<double> value) {
@@ -99,6 +107,7 @@ class MachineLoad : public Hook {
   /// Takes the newest line of each GPU: `0, 97, 20480, 65, 250.10`.
   void read_gpus() {
     if (!gpus_) return;
+    read_ = std::chrono::steady_clock::now();
     char piece[4096];
     while (const size_t size = gpus_->read(piece, sizeof(piece), 0)) text_.append(piece, size);
     for (size_t end = 0; (end = text_.find('\n')) != std::string::npos; text_.erase(0, end + 1)) {
@@ -118,6 +127,7 @@ class MachineLoad : public Hook {
 
   const Context& context_;
   std::unique_ptr<OutputOfChild> gpus_;
+  std::chrono::steady_clock::time_point read_;
   std::string text_;  ///< Read, and not yet a whole line.
   OrderedMap<double> of_gpus_;
 };

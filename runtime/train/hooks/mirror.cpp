@@ -70,7 +70,11 @@ class Mirror : public Hook {
   void after_step(int64_t /*step*/) override { say(); }
 
   /// The last checkpoint is on its way; a training does not end before it has arrived.
-  void after_training() override {
+  void after_training() override { wait_for_copy(); }
+  void at_exception(const std::exception& /*error*/) override { wait_for_copy(); }
+
+ private:
+  void wait_for_copy() {
     {
       std::unique_lock lock(mutex_);
       const auto is_idle = [&] { return newest_.empty() && !is_busy_; };
@@ -83,7 +87,6 @@ class Mirror : public Hook {
     say();
   }
 
- private:
   void say() {
     std::vector<std::string> warnings;
     {

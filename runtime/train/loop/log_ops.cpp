@@ -1,5 +1,7 @@
 #include "runtime/train/loop/log_ops.h"
 
+#include <set>
+#include <string>
 #include <utility>
 
 namespace stepop {
@@ -36,7 +38,18 @@ OrderedMap<Logs> LogOps::run_due(const Elapsed& before, const Elapsed& now, Whic
       failure_ = std::current_exception();
     }
   }
+  if (failure_) take_batches(before, now, which);
   return results;
+}
+
+/// Those of ops that are due and did not run.
+void LogOps::take_batches(const Elapsed& before, const Elapsed& now, Which which) {
+  std::set<std::string> splits;
+  for (size_t i = 0; i < ops_.size(); ++i) {
+    if (is_due(i, before, now, which)) splits.insert(ops_[i].name.split);
+  }
+  splits.erase("train");
+  for (const auto& split : splits) splits_[split].take_batch_anyway();
 }
 
 void LogOps::run_part(const Elapsed& before, const Elapsed& next, Which which, double examples) {

@@ -54,6 +54,7 @@ class LogOps {
     double examples = 0;
   };
 
+  void take_batches(const Elapsed& before, const Elapsed& now, Which which);
   void add_parts(const std::string& op, Logs& logs) const;
   bool is_due(size_t op, const Elapsed& before, const Elapsed& now, Which which) const;
 

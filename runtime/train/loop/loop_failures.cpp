@@ -99,6 +99,13 @@ void TrainingLoop::save_what_is_whole() {
   } catch (const std::exception& failed) {
     saved_ = fmt::format("\nthe state after step {} could not be saved: {}", with_thousands(step),
                          error_text(failed));
+    return;
+  }
+  const std::string path = directory_.checkpoints() + "/" + checkpoint_name(step);
+  try {
+    hooks_.call_forked("after_checkpoint", [&](Hook& hook) { hook.after_checkpoint(path); });
+  } catch (const std::exception& failed) {
+    saved_ += fmt::format("\n{}", error_text(failed));
   }
 }
 

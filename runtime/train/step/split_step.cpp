@@ -68,6 +68,14 @@ const Batch& SplitStep::batch() {
   return *batch_;
 }
 
+void SplitStep::take_batch_anyway() {
+  try {
+    batch();
+  } catch (const std::exception&) {
+    ++lost_batches_;
+  }
+}
+
 void SplitStep::take_part(const Batch& whole, int64_t begin, int64_t end) {
   take(whole.rows(begin, end));
 }

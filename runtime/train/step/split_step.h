@@ -43,8 +43,13 @@ class SplitStep {
   const Batch* batch_at_hand() const { return batch_ ? &*batch_ : nullptr; }
   /// This process's part of the batch of all processes.
   double share() const { return share_; }
+  /// Takes the step's batch, also one that cannot be loaded: later steps get the batches that they
+  /// would have got.
+  void take_batch_anyway();
   /// Batches taken so far, over all epochs.
-  int64_t batches_taken() const { return loader_ ? loader_->position() : options_.first_batch; }
+  int64_t batches_taken() const {
+    return (loader_ ? loader_->position() : options_.first_batch) + lost_batches_;
+  }
   /// Returns a function for the place in the split's stream after those batches, in the format of
   /// Progress::streams. The function may be called later, after further batches were taken. Null
   /// for a dataset with an index, and for a stream without a batch since this object's first
@@ -66,6 +71,7 @@ class SplitStep {
   LoaderOptions options_;
   std::string begin_state_;  ///< For a stream.
   std::unique_ptr<Loader> loader_;
+  int64_t lost_batches_ = 0;  ///< That could not be loaded.
   std::optional<Batch> batch_;
   double share_ = 1;
   std::optional<StepOps> ops_;

@@ -4,11 +4,14 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/core/system/read_file.h"
@@ -17,6 +20,7 @@
 #include "runtime/train/optim/update.h"
 #include "tests/message_of.h"
 #include "tests/runtime/train/loop/trainer.h"
+#include "tests/same_state.h"
 #include "tests/test_run.h"
 
 namespace stepop {
@@ -32,7 +36,8 @@ std::string config_with(const std::string& hooks, const std::string& more = "num
 }
 
 /// Returns losses of about 1 and, in the steps 30 and 60, of 9; NaN in step 40. `hinge` is 0 in two
-/// of three steps, `zero` in nearly all, `below` is about -5; all jump in step 60.
+/// of three steps, `zero` in nearly all, `below` is about -5; all jump in step 60. `level` is 1,
+/// and 5 from step 45 on.
 class TestSpikes : public Iterator {
  public:
   explicit TestSpikes(const Context& context)
@@ -55,7 +60,8 @@ class TestSpikes : public Iterator {
                      {"zero", jumps        ? 1.0
                               : step == 50 ? 1e-9
                                            : 0.0},
-                     {"below", (jumps ? -4 : -5) + 0.01 * std::sin(static_cast<double>(step))}};
+                     {"below", (jumps ? -4 : -5) + 0.01 * std::sin(static_cast<double>(step))},
+                     {"level", (step < 45 ? 1 : 5) + 0.01 * std::sin(static_cast<double>(step))}};
     };
     return ops;
   }
@@ -166,7 +172,7 @@ TEST_CASE("a loss that jumps is told with its examples, by the median of those b
   CHECK(contains(log_of(missing),
                  "LossSpike sees no \"los\"; there are the losses of updates, and numbers that "
                  "train ops return: optimizer, train_op/other, train_op/loss, train_op/hinge, "
-                 "train_op/zero, train_op/below"));
+                 "train_op/zero, train_op/below, train_op/level"));
   // Without a name it looks at what the update trains with, which does not jump.
   TestRun of_update(spikes_with("{class: LossSpike, window: 20}"));
   CHECK_FALSE(contains(log_of(of_update), "deviations above"));
@@ -183,6 +189,28 @@ TEST_CASE("losses that are mostly 0, all 0 or below 0 jump where they jump, and 
     CHECK(log.find(" deviations above the median", found + 1) == std::string::npos);
     CHECK_FALSE(contains(log, "inf deviations"));
   }
+}
+
+TEST_CASE("losses that stay above those before are a new level after ten steps") {
+  const auto spikes_of = [](const std::string& log) {
+    int spikes = 0;
+    for (size_t at = log.find(" deviations above the median"); at != std::string::npos;
+         at = log.find(" deviations above the median", at + 1)) {
+      ++spikes;
+    }
+    return spikes;
+  };
+  const std::string yaml = spikes_with("{class: LossSpike, loss: level, window: 20}");
+  TestRun run(yaml);
+  const std::string log = log_of(run);
+  CHECK(spikes_of(log) == 10);
+  CHECK(contains(log, "step 54: the last 10 losses are all above those before"));
+  // A resume within the row counts on.
+  TestRun resumed(yaml, run, 50);
+  const std::string again = log_of(resumed);
+  CHECK(spikes_of(again) == 4);
+  CHECK(contains(again, "step 54: the last 10 losses are all above those before"));
+  CHECK(differences(run.checkpoint(70), resumed.checkpoint(70)) == "");
 }
 
 TEST_CASE("the largest gradients are those of the whole norm") {
@@ -204,6 +232,32 @@ TEST_CASE("the largest gradients are those of the whole norm") {
           doctest::Approx(line.at("runtime/optimizer/grad_norm").get<double>()).epsilon(1e-4));
   }
   CHECK(checked == 4);
+}
+
+TEST_CASE("what is measured between two logs is logged also by a run that resumes between them") {
+  const std::string yaml = trainer_config(
+      "num_steps: 8\nstart_log_freq: 4\nlog_freq: 4\nckpt_freq: 1\ncheckpoints: {keep_last: 9}\n"
+      "hooks: {g: {class: LargestGradients, when: 3}}");
+  const auto norms_in = [](TestRun& run) {
+    std::map<std::string, double> norms;
+    for (const auto& line : run.metrics()) {
+      for (const auto& [name, value] : line.items()) {
+        if (!name.starts_with("hooks/g/")) continue;
+        norms[std::to_string(line.at("step").get<int64_t>()) + " " + name] = value.get<double>();
+      }
+    }
+    return norms;
+  };
+  TestRun whole(yaml);
+  whole.train();
+  const auto norms = norms_in(whole);
+  CHECK_FALSE(norms.empty());
+  for (const int64_t step : {3, 6, 7}) {
+    CAPTURE(step);
+    TestRun resumed(yaml, whole, step);
+    resumed.train();
+    CHECK(norms_in(resumed) == norms);
+  }
 }
 
 /// Puts a program of that name before all others.
@@ -239,6 +293,36 @@ TEST_CASE("the load of the machine is logged, and GPUs as nvidia-smi has them") 
   CHECK(seen.at("hooks/m/gpu0_watt").get<double>() == 250.1);
   CHECK(seen.at("hooks/m/gpu1_memory_mib").get<double>() == 12);
   CHECK_FALSE(seen.contains("hooks/m/gpu1_watt"));
+}
+
+/// Waits in the steps 1 and 2 for more than a second; says in step 4 whether a file is there.
+class LooksForFile : public Hook {
+ public:
+  LooksForFile(const Config& params, const Context& /*context*/)
+      : file_(params.get<std::string>("file")) {}
+  void after_step(int64_t step) override {
+    if (step <= 2) std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+    for (int i = 0; step == 3 && i < 100 && !std::filesystem::exists(file_); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    if (step == 4 && std::filesystem::exists(file_)) request_stop("it is there");
+  }
+
+ private:
+  std::string file_;
+};
+STEPOP_REGISTER_HOOK(LooksForFile, {"For tests.", {{"file", "", "to be there in step 4"}}});
+
+TEST_CASE("what nvidia-smi prints is read also where logs are rare, so that it never waits") {
+  const ScratchFolder folder;
+  const FakeProgram program("nvidia-smi",
+                            "sleep 0.5; head -c 200000 /dev/zero | tr '\\0' '\\n'; touch " +
+                                (folder / "printed") + "; sleep 60\n");
+  TestRun run(
+      trainer_config("num_steps: 8\nlog_freq: 1000\nlog_ops: []\neval_hook: null\nhooks: "
+                     "{m: MachineLoad, file: {class: LooksForFile, file: " +
+                     (folder / "printed") + "}}"));
+  CHECK(run.train().text == "the hook file: it is there");
 }
 
 TEST_CASE("a command or a URL hears of the end and of a failure") {

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <map>
 #include <stdexcept>
 
 #include "runtime/train/iterator/iterator.h"
@@ -39,13 +40,14 @@ class TestEnding : public Iterator {
     const at::Tensor loss = (outputs * at::rand({1}, outputs.options())).square().mean();
     const auto age = static_cast<double>(global_step());
     const int64_t size = batch.size();
+    const auto first = static_cast<double>(batch.indices().front());
     return {.train_op = [=, this] { update_.step(loss); },
             .log_op =
                 [=, this] {
                   if (get_split() == "validation" && global_step() == log_fails_at_) {
                     throw std::runtime_error("a torn page");
                   }
-                  return Logs{.scalars = {{"age", age}}};
+                  return Logs{.scalars = {{"age", age}, {"first_index", first}}};
                 },
             .eval_op =
                 [=, this] {
@@ -218,6 +220,54 @@ TEST_CASE("a log op that fails ends a training after its step, which is saved, h
     CHECK(steps_with(after, "validation/eval_op/age") ==
           steps_with(whole, "validation/eval_op/age"));
   }
+}
+
+TEST_CASE("the checkpoint that a failing training saves is copied before it ends") {
+  const ScratchFolder folder;
+  TestRun run(
+      config_with("num_epochs: 2\neval_hook: null\nhooks: {copy: {class: Mirror, command: "
+                  "'sleep 0.3; cp {file} " +
+                      folder.path() + "/'}}",
+                  25));
+  CHECK(message_of([&] { run.train(); }).ends_with("\nthe state after step 6 was saved"));
+  CHECK(read_bytes(folder / "model-6.safetensors") == read_bytes(run.checkpoint_path(6)));
+}
+
+/// The validation examples of later logs, by steps.
+std::map<int64_t, double> validation_logs(TestRun& run) {
+  std::map<int64_t, double> logs;
+  for (const auto& line : run.metrics()) {
+    const auto found = line.find("validation/log_op/first_index");
+    if (found != line.end()) logs[line.at("step")] = found->get<double>();
+  }
+  return logs;
+}
+
+TEST_CASE(
+    "after a log whose data failed, later logs are of the examples that they would have had") {
+  const auto config = [](double bad) {
+    std::string yaml = config_with(
+        "num_steps: 20\neval_hook: null\nlog_ops: [{op: train/log_op, when: 5}, {op: "
+        "validation/log_op, when: 5}]\n");
+    const std::string before = "validation: ";
+    const size_t at = yaml.find(before) + before.size();
+    const size_t end = yaml.find('\n', at);
+    return yaml.replace(at, end - at,
+                        "{class: TestBadImage, bad: " + std::to_string(static_cast<int>(bad)) +
+                            ", dataset: " + yaml.substr(at, end - at) + "}");
+  };
+  TestRun whole(config(-1));
+  whole.train();
+  auto logs = validation_logs(whole);
+  REQUIRE(logs.size() == 4);
+  TestRun broken(config(logs.at(10)));
+  const std::string message = message_of([&] { broken.train(); });
+  CHECK(message.find("cut short") != std::string::npos);
+  CHECK(message.ends_with("\nthe state after step 10 was saved"));
+  TestRun after(config(-1), broken, 10);
+  after.train();
+  logs.erase(10);
+  CHECK(validation_logs(after) == logs);
 }
 
 TEST_CASE("what hooks and evaluations change of what is tracked survives a kill at any time") {
