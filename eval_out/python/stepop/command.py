@@ -130,10 +130,11 @@ class Started:
     def wait(self, is_quiet: bool) -> int:
         """Shows its lines until it ends, and returns its status. A Ctrl-C stops it politely."""
         with self._stopped_by_interrupt(is_quiet):
-            self._wait(is_quiet)
+            self.follow(is_quiet)
         return self.process.returncode
 
-    def _wait(self, is_quiet: bool) -> None:
+    def follow(self, is_quiet: bool) -> None:
+        """Shows its lines until it ends. A Ctrl-C ends this alone."""
         while self.process.poll() is None:
             self._show(is_quiet)
             time.sleep(POLL_SECONDS)
@@ -147,10 +148,10 @@ class Started:
             # It finishes its step and saves. A second Ctrl-C ends it at once.
             try:
                 self.process.send_signal(signal.SIGINT)
-                self._wait(is_quiet)
+                self.follow(is_quiet)
             except KeyboardInterrupt:
                 self.process.send_signal(signal.SIGINT)
-                self._wait(is_quiet)
+                self.follow(is_quiet)
             raise
 
     def _show(self, is_quiet: bool) -> None:

@@ -221,7 +221,8 @@ def read_weights(path: Path, group: Optional[str]) -> Weights:
             aliases = json.loads(metadata.get("aliases", "{}"))
             sources = {name: name for name in header}
             sources.update({name: first for name, first in aliases.items() if first in header})
-            chosen = _chosen(sources, group, path)
+            networks = json.loads(metadata["networks"]) if "networks" in metadata else None
+            chosen = _chosen(sources, group, networks, path)
             return {
                 name: _read_tensor(file, begin, sources[full], header[sources[full]])
                 for name, full in chosen.items()
@@ -232,20 +233,24 @@ def read_weights(path: Path, group: Optional[str]) -> Weights:
         raise StepopError(f"{path}: cannot read its weights: {error}") from None
 
 
-def _chosen(names: Mapping[str, str], group: Optional[str], path: Path) -> Dict[str, str]:
+def _chosen(
+    names: Mapping[str, str], group: Optional[str], networks: Optional[List[str]], path: Path
+) -> Dict[str, str]:
     """The names that are wanted, each with its name in the file."""
     groups = {name.partition(".")[0] for name in names}
     if group is None:
-        networks = {one for one in groups if _is_network(one, names)}
+        if networks is None:  # a checkpoint of 0.1.0
+            networks = [one for one in groups if _may_be_network(one, names)]
         return {name: name for name in sorted(names) if name.partition(".")[0] in networks}
     if group not in groups:
         raise unknown_key(str(path), group, groups)
     return {name[len(group) + 1 :]: name for name in sorted(names) if name.startswith(f"{group}.")}
 
 
-def _is_network(group: str, names: Mapping[str, str]) -> bool:
-    """Whether it is no optimizer, random state, or number that the loop or an iterator tracks."""
-    if group in ("random", "stop_when", "train_means") or group.startswith("rank_"):
+def _may_be_network(group: str, names: Mapping[str, str]) -> bool:
+    """Whether it is no optimizer, hook, random state, or number that the loop or an iterator
+    tracks."""
+    if group in ("random", "stop_when", "train_means") or group.startswith(("rank_", "hooks/")):
         return False
     if f"{group}.value" in names or f"{group}.measured" in names:
         return False

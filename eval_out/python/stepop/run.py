@@ -155,10 +155,18 @@ class Run:
             return read_weights(path, network)
 
     def wait(self, quiet: bool = True) -> "Run":
-        """Returns when the training is over. A Ctrl-C ends the waiting, not the training. Throws
-        StepopError when the training failed."""
-        while self._is_alive():
-            time.sleep(POLL_SECONDS)
+        """Returns when the training is over; with `quiet=False` the lines that its log gets meanwhile
+        are shown. A Ctrl-C ends the waiting, not the training. Throws StepopError when the training
+        failed."""
+        log = self._folder.train / "log.txt"
+        shown = log.stat().st_size if not quiet and log.exists() else 0
+        is_over = False
+        while not is_over:
+            is_over = not self._is_alive()  # before the last look
+            if not quiet:
+                shown = _show_lines(log, shown)
+            if not is_over:
+                time.sleep(POLL_SECONDS)
         return self.finished()
 
     def finished(self) -> "Run":
@@ -262,6 +270,19 @@ class Run:
         from .page import page_of
 
         return page_of(self)
+
+
+def _show_lines(path: Path, begin: int) -> int:
+    """Prints the whole lines of a file from the byte `begin` on, and returns where they end."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(begin)
+            text = file.read()
+    except OSError:
+        return begin
+    text = text[: text.rfind(b"\n") + 1]
+    print(text.decode(errors="replace"), end="", flush=True)
+    return begin + len(text)
 
 
 def _is_inode(path: Path, inode: int) -> bool:

@@ -7,11 +7,10 @@ import os
 import re
 import signal
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
-from .command import POLL_SECONDS, Started, call
+from .command import Started, call
 from .errors import PathLike, StepopError, pandas_module, yaml_text
 from .files import shown_path
 from .run import Run
@@ -68,11 +67,10 @@ class Sweep:
         return Run(choose(runs, key=lambda one: float(one["best"]))["folder"])
 
     def wait(self, quiet: bool = True) -> "Sweep":
-        """Returns when a sweep that this Python started is over. Throws StepopError when runs of it
-        failed."""
+        """Returns when a sweep that this Python started is over; with `quiet=False` the lines that it
+        prints meanwhile are shown. Throws StepopError when runs of it failed."""
         if self._started is not None:
-            while self._started.process.poll() is None:
-                time.sleep(POLL_SECONDS)
+            self._started.follow(quiet)
             self.finished()
         return self
 

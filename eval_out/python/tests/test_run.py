@@ -149,6 +149,19 @@ class RunTest(unittest.TestCase):
             with self.assertRaisesRegex(stepop.StepopError, told):
                 read_weights(path, None)
 
+    def test_what_hooks_and_iterators_track_is_no_network(self):
+        path = files.scratch() / "model-1.safetensors"
+        number = {"dtype": "I64", "shape": [], "data_offsets": [0, 8]}
+        names = ("net.a", "ema_net.a", "hooks/spike/losses.window", "manager.mean", "random.cpu")
+        for networks, kept in (
+            ({"networks": '["ema_net", "net"]'}, ["ema_net.a", "net.a"]),
+            ({}, ["ema_net.a", "manager.mean", "net.a"]),  # of 0.1.0: what it may be
+        ):
+            text = json.dumps({"__metadata__": networks, **dict.fromkeys(names, number)}).encode()
+            path.write_bytes(struct.pack("<Q", len(text)) + text + struct.pack("<q", 5))
+            self.assertEqual(list(read_weights(path, None)), kept)
+            self.assertEqual(read_weights(path, "manager")["mean"].item(), 5)
+
     def test_a_checkpoint_that_is_not_there_is_said(self):
         run = stepop.Run(files.run())
         with self.assertRaisesRegex(

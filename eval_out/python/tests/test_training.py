@@ -97,6 +97,14 @@ class TrainingTest(unittest.TestCase):
         again = stepop.train(run.path, {"num_steps": last + 10}, quiet=True)
         self.assertEqual((again.state, again.checkpoints[-1].step), ("ended", last + 10))
 
+    def test_who_waits_sees_its_lines_if_wanted(self):
+        for quiet in (True, False):
+            shown = io.StringIO()
+            run = stepop.train("endless.yaml", {"num_steps": 2000}, wait=False)
+            with contextlib.redirect_stdout(shown):
+                run.wait(quiet)
+            self.assertEqual("ended: all 2,000 steps are done\n" in shown.getvalue(), not quiet)
+
     def test_a_training_ends_not_with_the_python_that_began_it(self):
         script = "import stepop; print(stepop.train('endless.yaml', wait=False).path)"
         run = stepop.Run(self.python(script).strip())

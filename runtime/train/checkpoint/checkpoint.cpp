@@ -24,6 +24,7 @@ using Metadata = std::map<std::string, std::string>;
 
 constexpr const char* kFormat = "stepop-1";
 constexpr const char* kMadeByKey = "made_by";
+constexpr const char* kNetworksKey = "networks";
 constexpr std::string_view kPrefix = "model-";
 constexpr std::string_view kSuffix = ".safetensors";
 
@@ -148,6 +149,9 @@ std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpo
                        {"config", checkpoint.config},
                        {kChecksumKey, ""}};
   if (!checkpoint.made_by.empty()) metadata[kMadeByKey] = checkpoint.made_by;
+  if (!checkpoint.networks.empty()) {
+    metadata[kNetworksKey] = write_json(nlohmann::json(checkpoint.networks));
+  }
   State once = checkpoint.tensors;
   if (const Aliases aliases = find_aliases(once); !aliases.empty()) {
     metadata[kAliasesKey] = aliases_to_json(aliases);

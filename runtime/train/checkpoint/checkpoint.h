@@ -20,6 +20,9 @@ struct Checkpoint {
   std::string config;  ///< The resolved config as YAML.
   /// What else the exact bits depend on: see run/provenance.h. Empty in older checkpoints.
   std::string made_by = {};
+  /// The groups of tensors, `model` of `model.fc.weight`, that are networks or their averages.
+  /// Empty in older checkpoints.
+  std::vector<std::string> networks = {};
   std::string checksum = {};  ///< The checksum of the file that was read.
 };
 

@@ -66,6 +66,7 @@ void CheckpointWriter::copy(const Checkpoint& checkpoint) {
   copy_.progress = checkpoint.progress;
   copy_.config = checkpoint.config;
   copy_.made_by = checkpoint.made_by;
+  copy_.networks = checkpoint.networks;
   State buffers = std::exchange(copy_.tensors, {});
   // Tensors that were tied in the previous checkpoint may be separate in this one.
   for (const auto& [name, first] : find_aliases(buffers)) buffers.erase(name);

@@ -39,6 +39,11 @@ void Tracker::add(const std::string& name, Save save, Load load) {
   entries_.push_back({full, std::move(save), std::move(load)});
 }
 
+void Tracker::add_network(const std::string& name, Save save, Load load) {
+  add(name, std::move(save), std::move(load));
+  entries_.back().is_network = true;
+}
+
 const Tracker::Entry& Tracker::entry(const std::string& name) const {
   const auto found = std::find_if(entries_.begin(), entries_.end(),
                                   [&](const Entry& entry) { return entry.name == name; });
@@ -87,6 +92,14 @@ std::vector<std::string> Tracker::load(const State& state) const {
 
 void Tracker::load(const std::string& name, const State& state) const {
   entry(name).load(part_of(state, name));
+}
+
+std::vector<std::string> Tracker::networks() const {
+  std::vector<std::string> names;
+  for (const auto& entry : entries_) {
+    if (entry.is_network) names.push_back(entry.name);
+  }
+  return names;
 }
 
 std::vector<std::string> Tracker::names() const {

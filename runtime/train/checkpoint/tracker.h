@@ -43,6 +43,8 @@ class Tracker {
   /// Tracks an object whose tensors become `<name>.<tensor>` in a checkpoint. Throws Error when the
   /// name is taken, empty, or contains a dot.
   void add(const std::string& name, Save save, Load load);
+  /// The same for the tensors of a network, or of its averages.
+  void add_network(const std::string& name, Save save, Load load);
 
   /// Says that a thing that is tracked is this module, which must live as long.
   void add_module(torch::nn::Module& module) { modules_.push_back(&module); }
@@ -59,6 +61,8 @@ class Tracker {
   void load(const std::string& name, const State& state) const;
 
   std::vector<std::string> names() const;
+  /// The names of networks and of their averages alone.
+  std::vector<std::string> networks() const;
   /// Whether names are added with a prefix, so that none of them is the runtime's own.
   bool has_prefix() const { return !prefix_.empty(); }
 
@@ -67,6 +71,7 @@ class Tracker {
     std::string name;
     Save save;
     Load load;
+    bool is_network = false;
   };
 
   const Entry& entry(const std::string& name) const;

@@ -172,7 +172,7 @@ void Context::track(const std::string& name, double& value) const {
 void Context::track(const std::string& name, torch::nn::Module& module) const {
   check_name(name);
   module.to(device);
-  tracker.add(
+  tracker.add_network(
       name, [&module] { return tensors_of(module); },
       [&module, name](const State& state) { load_tensors(name, tensors_of(module), state); });
   tracker.add_module(module);

@@ -54,7 +54,9 @@ class Session {
 
   /// The checkpoint of the current state: all tracked objects, the position and the config. It only
   /// covers this process.
-  Checkpoint checkpoint() const { return {tracker_.save(), position_, config_yaml(), made_by_}; }
+  Checkpoint checkpoint() const {
+    return {tracker_.save(), position_, config_yaml(), made_by_, tracker_.networks()};
+  }
   /// The checkpoint of all processes, at rank 0. All processes call it. Throws Error when weights,
   /// or an optimizer's state, differ between processes.
   Checkpoint shared_checkpoint() const;

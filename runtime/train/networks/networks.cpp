@@ -116,7 +116,7 @@ void Networks::add(const std::string& name, const Config& config, std::string_vi
   const std::string& class_name = component.name;
   auto network = build_on(device, component, config, path);
   if (config.get("channels_last", false)) put_channels_last(*network);
-  tracker.add(
+  tracker.add_network(
       name, [network] { return tensors_of(*network); },
       [name, network](const State& state) { load_tensors(name, tensors_of(*network), state); });
   class_names_.set(name, class_name);
@@ -184,7 +184,7 @@ void Networks::add_averages(const Config& config, const Updates& updates, Tracke
                               : std::make_unique<Ema>(optimizers, must_be_restored);
     for (const auto& name : averaged_networks(config, "ema", updates)) {
       ema_->add(name, get(name));
-      tracker.add(
+      tracker.add_network(
           "ema_" + name, [this, name] { return ema_->state(name); },
           [this, name](const State& state) { ema_->load_state(name, state); });
     }
@@ -196,7 +196,7 @@ void Networks::add_averages(const Config& config, const Updates& updates, Tracke
         [this](const State& state) { swa_->load_counts(state); });
     for (const auto& name : averaged_networks(config, "swa", updates)) {
       swa_->add(name, get(name));
-      tracker.add(
+      tracker.add_network(
           "swa_" + name, [this, name] { return swa_->state(name); },
           [this, name](const State& state) { swa_->load_state(name, state); });
     }
