@@ -142,10 +142,9 @@ std::vector<at::Tensor> Vgg19::features(const at::Tensor& images,
 }
 
 std::vector<at::Tensor> Vgg19::forward(const at::Tensor& images, size_t count) const {
-  const at::Tensor seen = normalized(images);
-  std::vector<at::Tensor> outputs =
-      features(seen, {kWanted.begin(), kWanted.begin() + static_cast<std::ptrdiff_t>(count)});
-  outputs.insert(outputs.begin(), seen);
+  std::vector<at::Tensor> outputs = features(
+      normalized(images), {kWanted.begin(), kWanted.begin() + static_cast<std::ptrdiff_t>(count)});
+  outputs.insert(outputs.begin(), images);
   return outputs;
 }
 

@@ -33,10 +33,10 @@ class Vgg19 {
   std::vector<at::Tensor> features(const at::Tensor& images,
                                    const std::vector<int64_t>& places) const;
 
-  /// The input of VGG19, and the first `count` of the layers above. Element 0 is `images`,
-  /// [B, 3, H, W] in [-1, 1], mapped to [0, 1], clamped, and normalized with ImageNet's mean and
-  /// deviation. Layer i is element i + 1, [B, C, H / 2^i, W / 2^i]. Gradients reach the images
-  /// through every element. Throws Error for images that have no pixel left in the last layer.
+  /// `images`, [B, 3, H, W] in [-1, 1], as they are, and the first `count` of the layers above for
+  /// the `normalized` images: layer i is element i + 1, [B, C, H / 2^i, W / 2^i]. Gradients reach
+  /// the images through every element. Throws Error for images that have no pixel left in the last
+  /// layer.
   std::vector<at::Tensor> forward(const at::Tensor& images, size_t count = kLayers) const;
 
   /// Maps images in [-1, 1] to [0, 1], clamps, and normalizes with ImageNet's mean and deviation.
@@ -56,7 +56,7 @@ class Vgg19 {
 };
 
 /// The perceptual loss of two images (Johnson, Alahi and Fei-Fei, 2016): the weighted sum of six
-/// mean absolute differences, of VGG19's normalized inputs and of five layers. With weights for
+/// mean absolute differences, of the images and of five layers, as VUNet has it. With weights for
 /// Gram matrices it also compares style (Gatys, Ecker and Bethge, 2016): how strongly two channels
 /// of a layer occur together, wherever in the image, F F^T / (4 H W) [C, C], as edflow has it.
 class PerceptualLoss {

@@ -30,7 +30,7 @@ def taken(net, images):
     mean = torch.tensor([0.485, 0.456, 0.406]).reshape(3, 1, 1)
     deviation = torch.tensor([0.229, 0.224, 0.225]).reshape(3, 1, 1)
     x = (torch.clamp(images / 2 + 0.5, 0, 1) - mean) / deviation
-    outputs = [x]
+    outputs = [images]
     for i, module in enumerate(net):
         x = module(x)
         if i in TAKEN:
