@@ -27,8 +27,11 @@ enum class FlowTimes { kUniform, kLogitNormal };
 /// `count` random times, [count] float32.
 at::Tensor random_times(int64_t count, FlowTimes times, const at::Device& device);
 
-/// Turns noise into samples by `steps` equal steps of Euler's method, like game_gen's
-/// `ode_sampling`. Without gradients.
+/// Turns noise into samples by `steps` equal steps of Euler's method. Without gradients.
+///
+/// game_gen's `ode_sampling` has the same steps for a network with another time s, from noise at
+/// 0.001 to data at 1, that is given 999 s and returns data - noise. For such a network,
+/// `velocity(x, t)` is minus its output at s = 0.001 + 0.999 (1 - t).
 at::Tensor sample_flow(const Velocity& velocity, const at::Tensor& noise, int64_t steps);
 
 }  // namespace stepop::diffusion

@@ -37,11 +37,14 @@ const std::vector<SchemeKey>& scheme_keys() {
   return all;
 }
 
-/// Reads strictly ascending integers of at least `least`.
-std::vector<int64_t> read_ascending(const Config& train, const char* key, int64_t least) {
+/// Reads ascending integers of at least `least`.
+std::vector<int64_t> read_ascending(const Config& train, const char* key, int64_t least,
+                                    bool may_repeat) {
   const auto numbers = read_lengths(train, key);
   for (size_t i = 0; i < numbers.size(); ++i) {
-    if (numbers[i] >= least && (i == 0 || numbers[i] > numbers[i - 1])) continue;
+    const bool is_above =
+        i == 0 || (may_repeat ? numbers[i] >= numbers[i - 1] : numbers[i] > numbers[i - 1]);
+    if (numbers[i] >= least && is_above) continue;
     throw train.error(key, fmt::format("expected iterations of {} or more in ascending order, "
                                        "found {}",
                                        least, numbers[i]));
@@ -94,12 +97,16 @@ void LearningRates::refuse_keys_of_others() const {
 }
 
 void LearningRates::read_milestones() {
-  milestones_ = read_ascending(train_, "gen_lr_steps", 1);
+  // A milestone that stands twice counts twice; of ProgressiveMultiStepLR once.
+  milestones_ = read_ascending(train_, "gen_lr_steps", 1, /*may_repeat=*/true);
+  if (scheme_ == kProgressive) {
+    milestones_.erase(std::unique(milestones_.begin(), milestones_.end()), milestones_.end());
+  }
   gamma_ = train_.get<double>("lr_gamma");
 }
 
 void LearningRates::read_restarts() {
-  if (train_.has("restarts")) restarts_ = read_ascending(train_, "restarts", 0);
+  if (train_.has("restarts")) restarts_ = read_ascending(train_, "restarts", 0, false);
   weights_.assign(restarts_.size(), 1);
   if (train_.has("restart_weights")) {
     weights_ = train_.get<std::vector<double>>("restart_weights");

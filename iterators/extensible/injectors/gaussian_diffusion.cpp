@@ -17,6 +17,7 @@
 #include "iterators/extensible/injector.h"
 #include "iterators/extensible/injectors/denoiser.h"
 #include "runtime/core/base/error.h"
+#include "runtime/core/log/weighted_mean.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/train/optim/update.h"
 
@@ -95,6 +96,8 @@ class GaussianDiffusionInjector : public Injector {
                           drawn.timesteps.to(start.device()), at::randn_like(start), filter_);
     // The table of --check, and steps that are only computed, make no graph.
     if (!is_spread && at::GradMode::is_enabled()) sampler_->update(drawn.timesteps, losses.loss);
+    timesteps_ = drawn.timesteps;
+    errors_ = losses.mse.defined() ? losses.mse.detach() : at::Tensor();
     const at::Tensor& of_out = losses.mse.defined() ? losses.mse : losses.loss;
     const auto weighted = [&](const at::Tensor& values) {
       return drawn.weights.defined() ? values * drawn.weights.to(values.device()) : values;
@@ -109,6 +112,25 @@ class GaussianDiffusionInjector : public Injector {
                       out_further_.size(), further.size()));
     }
     for (size_t i = 0; i < out_further_.size(); ++i) state.set(out_further_[i], further[i]);
+  }
+
+  /// As in DL-Art-School: the mean squared error at the last quarter of the timesteps, and at the
+  /// quarter before it. A batch without such timesteps has no number, in place of a 0.
+  Logs extra_metrics() override {
+    Logs logs;
+    if (errors_.defined()) {
+      const auto number = static_cast<double>(diffusion_.num_timesteps());
+      const auto mean_where = [&](const at::Tensor& is_in) {
+        return weighted_mean(errors_, is_in.to(errors_.device()));
+      };
+      logs.scalars.set("upper_quantile_mse_loss", mean_where(timesteps_.gt(0.75 * number)));
+      logs.scalars.set(
+          "mid_upper_quantile_mse_loss",
+          mean_where(timesteps_.gt(0.5 * number).logical_and(timesteps_.lt(0.75 * number))));
+    }
+    const auto* sampler = dynamic_cast<const diffusion::LossSecondMomentSampler*>(sampler_.get());
+    if (sampler != nullptr) logs.scalars.set("sampler_warmed_up", sampler->is_warmed_up() ? 1 : 0);
+    return logs;
   }
 
  private:
@@ -198,6 +220,8 @@ class GaussianDiffusionInjector : public Injector {
   int64_t range_;  ///< Examples over which deterministic timesteps are spread; 0: the batch.
   RunLog& log_;
   bool is_checked_ = false;
+  at::Tensor timesteps_;  ///< Of the last run.
+  at::Tensor errors_;     ///< Of the last run, [B]; undefined without such a loss.
 };
 
 STEPOP_REGISTER_INJECTOR(

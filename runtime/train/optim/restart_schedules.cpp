@@ -50,10 +50,10 @@ class Restarts {
   const Begin& end() const { return begins_.back(); }
 
   static void check_ascending(const std::vector<int64_t>& steps, const Config& params,
-                              const char* key) {
+                              const char* key, bool may_repeat = false) {
     for (size_t i = 0; i < steps.size(); ++i) {
       const int64_t before = i == 0 ? -1 : steps[i - 1];
-      if (steps[i] > before) continue;
+      if (steps[i] > before || (may_repeat && steps[i] == before)) continue;
       throw params.error(key,
                          fmt::format("expected steps in ascending order, found {} {}", steps[i],
                                      i == 0 ? "first" : fmt::format("after {}", before)));
@@ -79,7 +79,7 @@ class Step : public Schedule {
     } else {
       at_ = read_lengths(params, "at");
     }
-    Restarts::check_ascending(at_, params, "at");
+    Restarts::check_ascending(at_, params, "at", /*may_repeat=*/true);
   }
 
   double at(int64_t step) const override {
@@ -171,15 +171,18 @@ class CosineRestarts : public Schedule {
   double lower_;
 };
 
-STEPOP_REGISTER_SCHEDULE(step, Step,
-                         {"Multiplied by a factor now and then.",
-                          {{"from", "", "the number at step 0"},
-                           {"factor", "0.1", "what it is multiplied by"},
-                           {"every", "none", "training steps between two drops"},
-                           {"at", "none", "instead of `every`: the list of steps of the drops"},
-                           {"restarts", "none", "list of steps in which it is `from` again"},
-                           {"weights", "1", "list of what `from` is multiplied by at restarts"},
-                           kWarmup}});
+STEPOP_REGISTER_SCHEDULE(
+    step, Step,
+    {"Multiplied by a factor now and then.",
+     {{"from", "", "the number at step 0"},
+      {"factor", "0.1", "what it is multiplied by"},
+      {"every", "none", "training steps between two drops"},
+      {"at", "none",
+       "instead of `every`: the list of steps of the drops; a step that stands "
+       "twice drops twice"},
+      {"restarts", "none", "list of steps in which it is `from` again"},
+      {"weights", "1", "list of what `from` is multiplied by at restarts"},
+      kWarmup}});
 
 STEPOP_REGISTER_SCHEDULE(
     cosine_restarts, CosineRestarts,

@@ -134,6 +134,35 @@ TEST_CASE("a diffusion is trained, resumes with the same bits, and its sampler w
   }
 }
 
+TEST_CASE("a diffusion logs its errors at late timesteps, and whether its sampler is warm") {
+  const auto logged = [](int timesteps, const std::string& sampler) {
+    // The timesteps of the eight examples are spread: 0, 1, ... 7 of 8.
+    TestRun run(
+        "iterator: ExtensibleTrainer\ndevice: cpu\nnum_threads: 1\nbatch_size: 8\nnum_steps: 1\n"
+        "seed: 3\ndatasets: {train: {class: RandomTensors, size: 8, tensors: {x: [3, 4, 4]}}}\n"
+        "networks: {g: {which_model: TestDenoiser}}\n"
+        "steps: {s: {training: g, optimizer_params: {lr: 0.01}, injectors: {d: {type: "
+        "gaussian_diffusion, in: x, generator: g, out: loss, deterministic_timesteps_every: 1, "
+        "beta_schedule: {schedule_name: cosine, num_diffusion_timesteps: " +
+        std::to_string(timesteps) +
+        "}, diffusion_args: {model_mean_type: epsilon, model_var_type: fixed_large}, "
+        "sampler_type: " +
+        sampler + "}}, losses: {l: {type: direct, key: loss, weight: 1}}}}\n");
+    run.train();
+    return run.metrics().back();
+  };
+  const std::string place = "train/train_op/d_";
+  const auto eight = logged(8, "uniform");
+  CHECK(eight.at(place + "upper_quantile_mse_loss").get<double>() > 0);
+  CHECK(eight.at(place + "mid_upper_quantile_mse_loss").get<double>() > 0);
+  CHECK_FALSE(eight.contains(place + "sampler_warmed_up"));
+  // 3 is not above three quarters of 4, and no timestep lies between 2 and 3.
+  const auto four = logged(4, "loss-second-moment");
+  CHECK_FALSE(four.contains(place + "upper_quantile_mse_loss"));
+  CHECK_FALSE(four.contains(place + "mid_upper_quantile_mse_loss"));
+  CHECK(four.at(place + "sampler_warmed_up").get<double>() == 0);
+}
+
 TEST_CASE("what a diffusion writes: losses of each example, x at the start, further outputs") {
   TestRun run(config(trained(", out_key_vb_loss: vb, out_key_x_start: start, "
                              "extra_model_output_keys: [extra], model_input_keys: {shift: x}",

@@ -92,6 +92,15 @@ TEST_CASE("milestones fire in the iteration before their number, restarts in the
       {1, 1, 0.5, 0.5});
 }
 
+TEST_CASE("a milestone that stands twice counts twice, and once with ProgressiveMultiStepLR") {
+  check_rates(rates(kSteps + "gen_lr_steps: [2, 4, 4]", 5), {1, 0.5, 0.5, 0.125, 0.125});
+  check_rates(
+      rates("default_lr_scheme: ProgressiveMultiStepLR, gen_lr_steps: [2, 2], lr_gamma: 0.5, "
+            "progressive_starts: [0]",
+            4),
+      {1, 0.5, 0.5, 0.5});
+}
+
 TEST_CASE("a warm-up reaches the full rate, and loses no milestone") {
   check_rates(rates(kSteps + "gen_lr_steps: [100], warmup_steps: 5", 7),
               {0.2, 0.4, 0.6, 0.8, 1, 1, 1});
