@@ -133,6 +133,22 @@ TEST_CASE("a rank 0 that is stopped is named by another one, and all end") {
   CHECK(!has(result.err, "seconds after another one failed"));
 }
 
+TEST_CASE("a process that is stopped before all have met ends all after the config's time") {
+  const ScratchFolder folder;
+  folder.write("c.yaml", kConfigText);
+  const CommandResult result = run_in(
+      folder,
+      std::string(kUntil) +
+          fmt::format("{} -n a -b c.yaml -t --processes 2 --distributed/timeout 2s > o.txt & "
+                      "parent=$!; until_ok 'pgrep -P $parent'; "
+                      "kill -STOP $(pgrep -P $parent | sort -n | tail -1); wait $parent",
+                      kSlow));
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 128 + 9);
+  CHECK(has(result.err, "was ended: it was stopped for 2 seconds before all were there"));
+  CHECK(only_run(folder) == "");
+}
+
 TEST_CASE("a process that is killed before all have met ends the others") {
   const ScratchFolder folder;
   folder.write("c.yaml", kConfigText);

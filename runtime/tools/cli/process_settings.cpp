@@ -24,6 +24,7 @@
 #include "runtime/train/distributed/place.h"
 #include "runtime/train/run/device.h"
 #include "runtime/train/run/thread_wait.h"
+#include "runtime/train/when/duration.h"
 
 namespace stepop {
 namespace {
@@ -130,9 +131,12 @@ ProcessSettings with_process_settings(const Arguments& given) {
   const Config& config = read->config;
   const std::string wait = read_thread_wait(config);
   if (!wait.empty() && wait != own_thread_wait()) start_again(wait);
+  const double timeout = config.has("distributed/timeout")
+                             ? read_seconds(config, "distributed/timeout")
+                             : ProcessSettings{}.timeout;
   if (!config.has("processes")) {
     arguments.processes = processes_of_resumed(arguments, read->source);
-    return {std::move(arguments), std::move(read->source)};
+    return {std::move(arguments), std::move(read->source), timeout};
   }
   const int64_t wanted = config.get_between("processes", 1, kMostProcesses, 1);
   const int launched = read_place().size;
@@ -141,7 +145,7 @@ ProcessSettings with_process_settings(const Arguments& given) {
   }
   const int64_t real = launched > 1 ? launched : list_index(arguments.processes.value_or("1"));
   if (real >= 1 && real != wanted) arguments.overrides.push_back({"processes", Value(real)});
-  return {std::move(arguments), std::move(read->source)};
+  return {std::move(arguments), std::move(read->source), timeout};
 }
 
 }  // namespace stepop

@@ -11,6 +11,7 @@ namespace stepop {
 struct ProcessSettings {
   Arguments arguments;
   std::optional<RunSource> source = {};
+  double timeout = 300;  ///< `distributed/timeout` in seconds.
 };
 
 /// Applies a config's settings for the processes of a training, before anything else of the

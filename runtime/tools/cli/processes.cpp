@@ -62,6 +62,8 @@ struct Started {
   pid_t process = 0;
   bool is_over = false;
   std::string ended_for = {};  ///< Why this program killed it.
+  /// When it was first seen stopped; empty while it runs.
+  std::optional<std::chrono::steady_clock::time_point> stopped = {};
 };
 
 /// Whether SIGSTOP or a terminal stopped the process.
@@ -118,7 +120,7 @@ void say_met() {
   ::unsetenv(kMeeting);
 }
 
-int run_processes(const Arguments& arguments) {
+int run_processes(const Arguments& arguments, double timeout) {
   const int count = number_of(*arguments.processes);
   if (!World::can_join() && count > 1) {
     throw UsageError(
@@ -160,6 +162,21 @@ int run_processes(const Arguments& arguments) {
       passed_on = signal;
       for (const Started& child : children) {
         if (!child.is_over) ::kill(child.process, signal);
+      }
+    }
+    // The others would wait for it, and nothing else would end that.
+    for (Started& child : children) {
+      if (failed || child.is_over || !child.ended_for.empty() || have_met()) continue;
+      const auto now = std::chrono::steady_clock::now();
+      if (!is_stopped(child.process)) {
+        child.stopped.reset();
+      } else if (!child.stopped) {
+        child.stopped = now;
+      } else if (const std::chrono::duration<double> waited = now - *child.stopped;
+                 waited.count() > timeout) {
+        child.ended_for = fmt::format("it was stopped for {} seconds before all were there",
+                                      short_number(timeout));
+        ::kill(child.process, SIGKILL);
       }
     }
     // A process that hangs must not delay the end after another process failed.

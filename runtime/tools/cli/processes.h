@@ -9,9 +9,11 @@ namespace stepop {
 
 /// `--processes N`: starts this program N times, with the same words and a place for each, and
 /// waits for all. Signals that request an end are passed on, once; when one process dies without a
-/// message, the others end by themselves. Returns the exit code of the first process that failed.
-/// Throws UsageError for an invalid number, and inside processes that a launcher started.
-int run_processes(const Arguments& arguments);
+/// message, the others end by themselves; a process that stays stopped (SIGSTOP) for `timeout`
+/// seconds before all have met is ended, and so the others are. Returns the exit code of the first
+/// process that failed. Throws UsageError for an invalid number, and inside processes that a
+/// launcher started.
+int run_processes(const Arguments& arguments, double timeout);
 
 /// Called by a process of `run_processes` once it has met the others.
 void say_met();

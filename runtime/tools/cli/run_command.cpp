@@ -135,7 +135,7 @@ int run_command(const Arguments& given) {
   ProcessSettings settings = with_process_settings(given.resume ? with_newest_run(given) : given);
   const Arguments& arguments = settings.arguments;
   if (arguments.processes && !environment_variable("STEPOP_PROCESSES")) {
-    return run_processes(arguments);
+    return run_processes(arguments, settings.timeout);
   }
   const SignalGuard signals;
   const std::unique_ptr<World> world = World::join(read_place(), throw_if_signal_arrived);
