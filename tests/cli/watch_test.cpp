@@ -64,6 +64,18 @@ TEST_CASE("a mistake in what was saved is told, and the next save is waited for"
   CHECK(contains(result.out, "all numbers are as before\n"));
 }
 
+TEST_CASE("a config in another folder that the one of -b includes is watched") {
+  const ScratchFolder folder;
+  std::filesystem::create_directories(folder.path("parts"));
+  folder.write("parts/rate.yaml", "optimizer: {lr: 0.2, momentum: 0.2}\n");
+  const auto result = watching(folder,
+                               "ends 1\necho 'include: [parts/rate.yaml]' >>one.yaml\nends 2\n"
+                               "sed -i 's/0.2/0.3/' parts/rate.yaml\nends 3",
+                               "");
+  CAPTURE(result.out);
+  CHECK(contains(result.out, "\nsaved     rate.yaml\n"));
+}
+
 TEST_CASE("a source in another folder is watched, and debug runs of others are left alone") {
   const ScratchFolder folder;
   std::filesystem::create_directories(folder.path("parts"));

@@ -18,8 +18,11 @@ namespace {
 /// Reads config files together with the files that they include.
 class ConfigFiles {
  public:
+  explicit ConfigFiles(std::vector<std::string>* read) : read_(read) {}
+
   /// The file, merged over the files that its `include` names.
   Value read(const std::string& path) {
+    if (read_ != nullptr) read_->push_back(path);
     Value content = read_yaml_file(path);
     const Value* included = content.find(kInclude);
     if (included == nullptr) return content;
@@ -80,6 +83,7 @@ class ConfigFiles {
 
   std::vector<std::string> open_;  ///< The files being read, each included by the last.
   int files_ = 0;
+  std::vector<std::string>* read_;
 };
 
 }  // namespace
@@ -89,6 +93,8 @@ std::string folder_of_config(const std::string& file) {
   return std::filesystem::path(file).parent_path().string();
 }
 
-Value read_config_file(const std::string& path) { return ConfigFiles().read(path); }
+Value read_config_file(const std::string& path, std::vector<std::string>* read) {
+  return ConfigFiles(read).read(path);
+}
 
 }  // namespace stepop

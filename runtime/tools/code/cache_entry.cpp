@@ -131,10 +131,21 @@ void remove_unused_entries(const std::string& folder) {
   const auto now = fs::file_time_type::clock::now();
   std::vector<std::string> keys;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().extension() != ".json") continue;
-    const fs::path base = entry.path().stem();  // <key>.so
+    const fs::path& path = entry.path();
+    const bool is_json = path.extension() == ".json";
+    const fs::path base = is_json ? path.stem() : path.filename();  // <key>.so
     const auto limit = base.extension() == ".o" ? kUnusedObject : kUnusedLibrary;
-    if (entry.last_write_time(ignored) < now - limit) keys.push_back(base.stem().string());
+    if (entry.last_write_time(ignored) >= now - limit) continue;
+    if (is_json) {
+      keys.push_back(base.stem().string());
+    } else if (base.extension() == ".o" || base.extension() == ".so") {
+      // What was compiled while a header was saved has no JSON beside it: <key>-<hash>.so.
+      const std::string name = base.stem().string();
+      const std::string key = name.substr(0, name.rfind('-'));
+      if (!fs::exists(fs::path(folder) / (key + base.extension().string() + ".json"), ignored)) {
+        keys.push_back(name);
+      }
+    }
   }
   for (const auto& key : keys) {
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {

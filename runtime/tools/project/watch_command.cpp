@@ -17,6 +17,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/ordered_map.h"
+#include "runtime/core/config/config_files.h"
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/log/metrics_file.h"
 #include "runtime/core/system/child.h"
@@ -38,7 +39,8 @@ using namespace std::chrono_literals;
 constexpr size_t kKeptRuns = 2;
 constexpr size_t kMostRows = 12;
 
-/// The folders of the config's files and of the sources that `code` names.
+/// The folders of the config's files, of those that they include, and of the sources that `code`
+/// names.
 std::set<std::string> watched_folders(const Arguments& arguments) {
   std::set<std::string> folders;
   const auto add = [&](const std::string& file) {
@@ -46,6 +48,9 @@ std::set<std::string> watched_folders(const Arguments& arguments) {
   };
   for (const auto& file : arguments.base) add(file);
   try {
+    std::vector<std::string> read;
+    for (const auto& file : arguments.base) read_config_file(file, &read);
+    for (const auto& file : read) add(file);
     const Config config(resolve_config(arguments.base, arguments.overrides));
     const Value* code = config.has("code") ? config.peek("code") : nullptr;
     if (code != nullptr && code->is_list()) {

@@ -106,7 +106,7 @@ CapturedStep::Graph* CapturedStep::graph_for(const Batch& batch,
                                              const std::vector<std::string>& ops) {
   std::string kind = fmt::format("{}", fmt::join(ops, " "));
   for (const auto& [name, tensor] : batch.tensors()) {
-    kind += fmt::format(";{}{}", static_cast<int>(tensor.scalar_type()), tensor.sizes());
+    kind += fmt::format(";{} {}{}", name, static_cast<int>(tensor.scalar_type()), tensor.sizes());
   }
   if (context_.config.has("freeze")) {
     for (const auto& [name, update] : context_.updates) {
@@ -244,6 +244,8 @@ void CapturedStep::record(Graph& graph, SplitStep& train, const std::vector<std:
   }
 }
 
+/// All kinds of steps share memory. What a step leaves there (results, gradients, what its log ops
+/// read) is used before another is launched: `run` copies the results, `apply` takes the gradients.
 void CapturedStep::begin_piece(Graph& graph) {
   const DeviceGraph* beside = nullptr;
   for (const auto& [kind, other] : graphs_) {

@@ -14,7 +14,8 @@ class DeviceGraph {
 
   /// From now on what this thread, and its backward passes, add to the current stream is recorded
   /// and does not run. Tensors that it makes lie in memory of the graph, which is shared with
-  /// `beside`, unless that is null: the two are then launched in the order of their recording.
+  /// `beside`, unless that is null: where the two are not launched in the order of their recording,
+  /// what one has left in its tensors is read before the other is launched.
   virtual void begin(const DeviceGraph* beside) = 0;
   virtual void end() = 0;
   /// Runs the recorded work once, in the current stream. Random numbers continue.
