@@ -101,13 +101,14 @@ libc, moved_to = ctypes.CDLL(None), 0x80
 notify = libc.inotify_init()
 assert libc.inotify_add_watch(notify, sys.argv[1].encode(), moved_to) >= 0
 print("ready", flush=True)
-name = ""
-while not name.startswith("change_"):
-    events = os.read(notify, 65536)
+is_taken = False
+while not is_taken:
+    events = os.read(notify, 65536)  # several at once, where the machine is busy
     while events:
         size = struct.unpack_from("iIII", events)[3]
         name = events[16:16 + size].rstrip(b"\0").decode()
         events = events[16 + size:]
+        is_taken = is_taken or name.startswith("change_")
         print(name, flush=True)
 )");
   const std::string python = "'" STEPOP_SOURCE_DIR "/.venv/bin/python3' -B";

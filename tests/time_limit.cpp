@@ -1,0 +1,137 @@
+#include "tests/time_limit.h"
+
+#include <dirent.h>
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace stepop {
+namespace {
+
+/// The test case that runs, in memory that the watcher shares.
+struct Shared {
+  char text[512];
+};
+Shared* shared = nullptr;
+
+/// Writes the test case that begins.
+struct NamesTestCase : doctest::IReporter {
+  explicit NamesTestCase(const doctest::ContextOptions&) {}
+  void report_query(const doctest::QueryData&) override {}
+  void test_run_start() override {}
+  void test_run_end(const doctest::TestRunStats&) override {}
+  void test_case_start(const doctest::TestCaseData& test) override {
+    if (shared == nullptr) return;
+    std::snprintf(shared->text, sizeof(shared->text), "\"%s\", %s:%u", test.m_name,
+                  test.m_file.c_str(), test.m_line);
+  }
+  void test_case_reenter(const doctest::TestCaseData&) override {}
+  void test_case_end(const doctest::CurrentTestCaseStats&) override {}
+  void test_case_exception(const doctest::TestCaseException&) override {}
+  void subcase_start(const doctest::SubcaseSignature&) override {}
+  void subcase_end() override {}
+  void log_assert(const doctest::AssertData&) override {}
+  void log_message(const doctest::MessageData&) override {}
+  void test_case_skipped(const doctest::TestCaseData&) override {}
+};
+REGISTER_LISTENER("names_test_case", 1, NamesTestCase);
+
+std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+struct Process {
+  pid_t parent = 0;
+  char state = '?';
+  std::string words;
+};
+
+std::map<pid_t, Process> all_processes() {
+  std::map<pid_t, Process> found;
+  DIR* const folder = ::opendir("/proc");
+  if (folder == nullptr) return found;
+  while (const dirent* entry = ::readdir(folder)) {
+    const pid_t id = std::atoi(entry->d_name);
+    if (id <= 0) continue;
+    const std::string place = "/proc/" + std::to_string(id);
+    const std::string stat = content(place + "/stat");
+    const size_t name_end = stat.rfind(')');  // the name in brackets may hold anything
+    if (name_end == std::string::npos) continue;
+    Process process;
+    std::sscanf(stat.c_str() + name_end + 1, " %c %d", &process.state, &process.parent);
+    process.words = content(place + "/cmdline");
+    for (char& letter : process.words) {
+      if (letter == '\0') letter = ' ';
+    }
+    found[id] = std::move(process);
+  }
+  ::closedir(folder);
+  return found;
+}
+
+/// Those that `root` started, directly or not, after itself.
+std::vector<pid_t> family_of(pid_t root, const std::map<pid_t, Process>& all) {
+  std::vector<pid_t> family = {root};
+  for (size_t i = 0; i < family.size(); ++i) {
+    for (const auto& [id, process] : all) {
+      if (process.parent == family[i]) family.push_back(id);
+    }
+  }
+  return family;
+}
+
+void end_tests(pid_t tests, int seconds) {
+  const auto all = all_processes();
+  std::fprintf(stderr, "\nstepop_tests: not done after %d seconds, in %s\n", seconds, shared->text);
+  const std::vector<pid_t> family = family_of(tests, all);
+  for (const pid_t id : family) {
+    const auto found = all.find(id);
+    if (found == all.end()) continue;
+    const std::string where = content("/proc/" + std::to_string(id) + "/wchan");
+    std::fprintf(stderr, "  %d, child of %d, state %c %s: %.300s\n", id, found->second.parent,
+                 found->second.state, where.c_str(), found->second.words.c_str());
+  }
+  for (const pid_t id : family) ::kill(id, SIGKILL);
+}
+
+}  // namespace
+
+void limit_time() {
+  const char* const given = std::getenv("STEPOP_TEST_SECONDS");
+  const int seconds = given == nullptr ? 0 : std::atoi(given);
+  if (seconds <= 0) return;
+  void* const memory =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  int held[2];
+  if (memory == MAP_FAILED || ::pipe2(held, O_CLOEXEC) != 0) return;
+  shared = static_cast<Shared*>(memory);
+  std::strcpy(shared->text, "no test case yet");
+  const pid_t tests = ::getpid();
+  const pid_t between = ::fork();
+  if (between != 0) {
+    ::close(held[0]);  // the other end closes when this process ends
+    ::waitpid(between, nullptr, 0);
+    return;
+  }
+  if (::fork() != 0) ::_exit(0);  // tests wait for all their children; the watcher is none
+  ::close(held[1]);
+  pollfd end{held[0], POLLIN, 0};
+  if (::poll(&end, 1, seconds * 1000) == 0) end_tests(tests, seconds);
+  ::_exit(0);
+}
+
+}  // namespace stepop
