@@ -36,7 +36,7 @@ start_log_freq: 2
 log_freq: 8
 ckpt_freq: 3
 checkpoints: {{keep_last: 3, keep_best: 1, metric: validation/eval_op/a/accuracy, mode: max}}
-stop_when: {{metric: validation/eval_op/a/accuracy, patience: 80, mode: max}}
+stop_when: {{metric: validation/eval_op/a/accuracy, patience: 80s, mode: max}}
 eval_hook:
   freq: 11
   eval_callbacks: {{a: accuracy, b: accuracy, c: accuracy, d: accuracy, e: accuracy, f: accuracy, g: accuracy, h: accuracy}}

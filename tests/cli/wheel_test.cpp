@@ -4,7 +4,10 @@
 #include <doctest/doctest.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
+#include <utility>
 
 #include "runtime/train/distributed/world.h"
 #include "tests/cli/command.h"
@@ -63,6 +66,52 @@ TEST_CASE("a wheel in a fresh environment trains and evaluates code of your own"
                                 "').outputs['logits'].shape)\"");
   CHECK_MESSAGE(read.exit_code == 0, read.err);
   CHECK(read.out == "(600, 3)\n");
+}
+
+/// The lines below "in your own code:".
+std::string own_lines(const std::string& err) {
+  const std::string before = "\nin your own code:\n";
+  const size_t begin = err.find(before);
+  if (begin == std::string::npos) return err;
+  std::string lines;
+  size_t at = begin + before.size();
+  while (err.compare(at, 2, "  ") == 0) {
+    const size_t end = err.find('\n', at);
+    lines += err.substr(at, end + 1 - at);
+    at = end + 1;
+  }
+  return lines;
+}
+
+TEST_CASE("with a wheel an error names the lines of your own code alone, by any compiler") {
+  for (const std::string compiler : {"g++", "clang++-19", "clang++"}) {
+    if (run_in(fresh().folder, "command -v " + compiler).exit_code != 0) continue;
+    CAPTURE(compiler);
+    const auto failed = [&](const std::string& change, const std::string& more) {
+      const auto result = fresh().run(
+          kInOne + "export STEPOP_CXX=" + compiler + "; sed '" + change + "' one.cpp > bad.cpp; " +
+          "stepop -n bad -b one.yaml -t --code '[bad.cpp]' --logs bad " + more +
+          "; { grep -n '// here' bad.cpp || grep -n 'cross_entropy(' bad.cpp; } | sed 's/:.*//'");
+      return std::pair(own_lines(result.err),
+                       result.out.substr(result.out.rfind('\n', result.out.size() - 2) + 1));
+    };
+    const auto [of_step_op, line] = failed("", "--model/classes 2");
+    CHECK(of_step_op == "  bad.cpp:" + line.substr(0, line.size() - 1) + ": in One::step_op\n");
+    const auto [of_train_op, here] = failed(
+        "s|update_.step(loss);|update_.step(loss); (void)logits.t().matmul(logits.t()); // here|",
+        "");
+    CHECK(of_train_op.starts_with("  bad.cpp:" + here.substr(0, here.size() - 1) +
+                                  ": in One::step_op"));
+    CHECK(of_train_op.find(".h:") == std::string::npos);
+    CHECK(of_train_op.find("_Z") == std::string::npos);
+    CHECK(std::count(of_train_op.begin(), of_train_op.end(), '\n') == 1);
+    const auto [of_forward, there] = failed(
+        "s|return layers_->forward(point);|return layers_->forward(at::ones({3, 3})); // here|",
+        "");
+    CHECK(of_forward.starts_with("  bad.cpp:" + there.substr(0, there.size() - 1) +
+                                 ": in OneNetwork::forward\n"));
+    CHECK(of_forward.find(".h:") == std::string::npos);
+  }
 }
 
 TEST_CASE("with a wheel Python trains by the program beside its package") {

@@ -23,7 +23,7 @@ constexpr ForeignNames kNames[] = {
     {"fast_dev_run dry_run num_sanity_val_steps", "",
      "--check tries every op on one batch, -d is a run of 10 steps"},
     {"early_stopping early_stop early_stopping_patience patience",
-     "stop_when: {metric: validation/eval_op/loss, mode: min, patience: 5e}", ""},
+     "stop_when: {metric: validation/eval_op/loss, mode: min, patience: 5}", ""},
 
     // Data.
     {"train_data train_dataset train_dataloader train_loader dataset data dataloader datamodule",
@@ -148,7 +148,7 @@ constexpr std::string_view kClass[] = {"name",   "type",       "_target_",
 
 /// Classes of Lightning, Keras and PyTorch that are keys here.
 constexpr ForeignNames kClasses[] = {
-    {"EarlyStopping", "stop_when: {metric: validation/eval_op/loss, mode: min, patience: 5e}", ""},
+    {"EarlyStopping", "stop_when: {metric: validation/eval_op/loss, mode: min, patience: 5}", ""},
     {"ModelCheckpoint Checkpoint CheckpointCallback",
      "checkpoints: {metric: validation/eval_op/loss, mode: min, keep_last: 1, keep_best: 3}",
      "ckpt_freq says how often"},

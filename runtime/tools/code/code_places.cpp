@@ -154,16 +154,19 @@ size_t common_parts(const fs::path& a, const fs::path& b) {
   return count;
 }
 
-/// The known path of a user's file, relative to the current folder.
+/// The known path of a user's file, relative to the current folder; empty for any other file. A
+/// cached library may have been compiled from other paths, so the ends of paths count.
 std::string known_file(const std::string& path) {
-  std::string known = path;
+  if (is_header_of_others(path)) return "";
+  std::string known;
   size_t most = 0;
   for (const auto& file : user_files()) {
     const size_t count = common_parts(path, file);
-    if (count <= most) continue;
+    if (count <= most || is_header_of_others(file)) continue;
     most = count;
     known = file;
   }
+  if (known.empty()) return "";
   const std::string here = fs::path(known).lexically_proximate(fs::current_path()).string();
   return here.starts_with("..") ? known : here;
 }
@@ -218,9 +221,9 @@ void add_places(const UserLibrary& library, const std::vector<void*>& addresses,
     if (place.starts_with('?') || colon == std::string::npos) continue;
     if (place.ends_with(":?") || place.ends_with(":0")) continue;
     const std::string file = fs::path(place.substr(0, colon)).lexically_normal().string();
-    if (is_header_of_others(file)) continue;
-    std::string text =
-        fmt::format("{}{}: in {}", known_file(file), place.substr(colon), short_name(function));
+    const std::string known = known_file(file);
+    if (known.empty()) continue;
+    std::string text = fmt::format("{}{}: in {}", known, place.substr(colon), short_name(function));
     if (places.empty() || places.back() != text) places.push_back(std::move(text));
   }
 }

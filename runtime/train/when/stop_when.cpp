@@ -42,6 +42,22 @@ Elapsed find_elapsed(const State& state, const char* step, const char* minutes) 
           find(state, minutes, at::kDouble).item<double>()};
 }
 
+/// A number without a unit; nothing for a span.
+std::optional<int64_t> plain_number(const Config& config, const char* key) {
+  const Value* value = config.peek(key);
+  if (value == nullptr) return std::nullopt;
+  const bool is_digits = value->is_text() && !value->as_text().empty() &&
+                         value->as_text().find_first_not_of("0123456789") == std::string::npos;
+  if (!value->is_int() && !value->is_float() && !is_digits) return std::nullopt;
+  const Duration number = read_duration(config, key);
+  if (number.amount != std::floor(number.amount)) {
+    throw config.error(key, fmt::format("expected a whole number of values, or a span such as 5e, "
+                                        "found {}",
+                                        value->describe()));
+  }
+  return static_cast<int64_t>(number.amount);
+}
+
 }  // namespace
 
 StopWhen::StopWhen(const Config& config, int64_t steps_per_epoch)
@@ -55,6 +71,7 @@ StopWhen::StopWhen(const Config& config, int64_t steps_per_epoch)
   const auto metric = config_.get<std::string>("metric");
   more_is_better_ = read_more_is_better(config_);
   patience_ = read_duration(config_, "patience");
+  patience_in_values_ = plain_number(config_, "patience").value_or(0);
   min_delta_ = config_.get("min_delta", 0.0);
   if (!(min_delta_ >= 0) || std::isinf(min_delta_)) {
     throw config_.error("min_delta",
@@ -74,10 +91,23 @@ void StopWhen::observe(const OrderedMap<double>& scalars, const Elapsed& now) {
   const double* value = scalars.find(metric_);
   if (value == nullptr) return;
   if (!last_) since_ = now;
+  const bool is_seen_before = last_ && last_->step == now.step;
   last_ = now;
-  if (!is_better(*value)) return;
+  if (!is_better(*value)) {
+    if (!is_seen_before) ++not_better_;
+    return;
+  }
   best_ = *value;
   since_ = now;
+  not_better_ = 0;
+}
+
+std::optional<int64_t> StopWhen::patience_in_values() const {
+  return counts_values() ? std::optional(patience_in_values_) : std::nullopt;
+}
+
+std::optional<Duration> StopWhen::patience_as_span() const {
+  return is_given() && !counts_values() ? std::optional(patience_) : std::nullopt;
 }
 
 double StopWhen::waited() const {
@@ -88,12 +118,14 @@ double StopWhen::waited() const {
 }
 
 bool StopWhen::is_over() const {
+  if (counts_values()) return not_better_ >= patience_in_values_;
   return is_given() && last_ && waited() >= patience_.amount - kPeriodTolerance;
 }
 
 std::optional<std::string> StopWhen::reason() const {
   if (!is_over()) return std::nullopt;
-  const std::string waited_for = Duration{waited(), patience_.unit}.text();
+  const std::string waited_for = counts_values() ? counted(not_better_, "value") + " in a row"
+                                                 : Duration{waited(), patience_.unit}.text();
   if (std::isnan(best_)) {
     return fmt::format("{} has been NaN since step {}, for {}", metric_,
                        with_thousands(since_.step), waited_for);
@@ -121,13 +153,16 @@ State StopWhen::save() const {
           {"step", number(since_.step)},
           {"minutes", number(since_.minutes)},
           {"last_step", number(last_->step)},
-          {"last_minutes", number(last_->minutes)}};
+          {"last_minutes", number(last_->minutes)},
+          {"not_better", number(counted_steps_before_ ? int64_t{-1} : not_better_)}};
 }
 
 void StopWhen::load(const State& state) {
   double best = std::numeric_limits<double>::quiet_NaN();
   Elapsed since;
   std::optional<Elapsed> last;
+  int64_t not_better = 0;
+  counted_steps_before_ = false;
   if (is_given() && !state.empty()) {
     const at::Tensor bytes = find(state, "metric", at::kByte, 1).cpu().contiguous();
     const std::string saved(static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes());
@@ -135,11 +170,15 @@ void StopWhen::load(const State& state) {
       best = find(state, "best", at::kDouble).item<double>();
       since = find_elapsed(state, "step", "minutes");
       last = find_elapsed(state, "last_step", "last_minutes");
+      not_better =
+          state.contains("not_better") ? find(state, "not_better", at::kLong).item<int64_t>() : -1;
+      counted_steps_before_ = not_better < 0;
     }
   }
   best_ = best;
   since_ = since;
   last_ = last;
+  not_better_ = std::max<int64_t>(not_better, 0);
 }
 
 }  // namespace stepop

@@ -14,7 +14,9 @@
 namespace stepop {
 
 /// Early stopping: `stop_when: {metric: validation/eval_op/accuracy/accuracy, patience: 5e, mode:
-/// max, min_delta: 0}`. The training ends when the metric has not become better for `patience`.
+/// max, min_delta: 0}`. The training ends when the metric has not become better for `patience`: a
+/// plain number is so many values of it in a row, as in Keras and Lightning; `5e`, `300s` and `30m`
+/// are spans.
 ///
 /// The training only ends when a new value of the metric arrives: a patience of 5 epochs with an
 /// evaluation every second epoch ends after 6 epochs. NaN is never better. A value is better when
@@ -40,6 +42,11 @@ class StopWhen {
   /// been better than 0.9833 (step 230) for 5 epochs`.
   std::optional<std::string> reason() const;
 
+  /// The patience, if it counts values.
+  std::optional<int64_t> patience_in_values() const;
+  /// The patience, if it is a span.
+  std::optional<Duration> patience_as_span() const;
+
   /// The metric, while it was never observed.
   std::vector<WatchedNumber> watched_numbers() const;
 
@@ -51,6 +58,7 @@ class StopWhen {
 
  private:
   bool is_better(double value) const;
+  bool counts_values() const { return patience_in_values_ > 0 && !counted_steps_before_; }
   /// How old the best value was when the last value came, in the unit of the patience.
   double waited() const;
   std::string identity() const;
@@ -60,11 +68,15 @@ class StopWhen {
   std::string metric_;
   bool more_is_better_ = true;
   double min_delta_ = 0;
-  Duration patience_;
+  Duration patience_;               ///< In steps where it is a plain number.
+  int64_t patience_in_values_ = 0;  ///< 0 for a span.
+  /// In a run of 0.1.0, where a plain number was steps.
+  bool counted_steps_before_ = false;
 
   double best_ = std::numeric_limits<double>::quiet_NaN();  ///< NaN before the first number.
   Elapsed since_;  ///< When the best value came, or the first NaN where there is no best value.
   std::optional<Elapsed> last_;  ///< When the last value came.
+  int64_t not_better_ = 0;       ///< Values since the best one.
 };
 
 }  // namespace stepop

@@ -17,6 +17,7 @@
 #include "runtime/train/networks/networks.h"
 #include "runtime/train/optim/update.h"
 #include "runtime/train/when/duration.h"
+#include "runtime/train/when/stop_when.h"
 
 namespace stepop {
 namespace {
@@ -130,7 +131,7 @@ class PlanWarnings {
     if (config.has("stop_when")) {
       look_at_mode("stop_when", config.get<std::string>("stop_when/metric"),
                    config.get<std::string>("stop_when/mode") == "max");
-      look_at_patience(read_duration(config, "stop_when/patience"));
+      look_at_patience(StopWhen(config, settings_.steps_per_epoch));
     }
     for (const auto& plateau : schedules.all()) {
       look_at_mode(plateau->path(), plateau->metric(), plateau->more_is_better());
@@ -291,12 +292,29 @@ class PlanWarnings {
                     plateau.metric()));
   }
 
-  void look_at_patience(const Duration& patience) {
-    if (patience.axis() != Duration::Axis::kSteps) return;
-    if (patience.length(settings_.steps_per_epoch) < static_cast<double>(settings_.num_steps))
+  void look_at_patience(const StopWhen& stop) {
+    const auto values = values_of(stop.metric());
+    if (const auto patience = stop.patience_in_values()) {
+      if (!values || *values > *patience) return;
+      add("stop_when/patience",
+          fmt::format("{} has {} of {}, and the first one is the best so far: {} in a row that are "
+                      "not better end nothing",
+                      length_, counted(*values, "value"), stop.metric(), *patience));
       return;
-    add("stop_when/patience",
-        fmt::format("{} is not over within {}: nothing ends it early", patience.text(), length_));
+    }
+    const Duration patience = *stop.patience_as_span();
+    if (patience.axis() != Duration::Axis::kSteps) return;
+    const double steps = patience.length(settings_.steps_per_epoch);
+    const auto all = static_cast<double>(settings_.num_steps);
+    if (steps >= all) {
+      add("stop_when/patience",
+          fmt::format("{} is not over within {}: nothing ends it early", patience.text(), length_));
+    } else if (values && *values > 0 && steps < std::floor(all / static_cast<double>(*values))) {
+      add("stop_when/patience",
+          fmt::format("{} is over before the next value of {}, of which {} has {}: the first one "
+                      "that is not the best ends it; a plain number counts values: patience: 3",
+                      patience.text(), stop.metric(), length_, *values));
+    }
   }
 
   void look_at_mode(const std::string& place, const std::string& metric, bool more_is_better) {

@@ -176,7 +176,7 @@ TEST_CASE("a hook or callback of Lightning is answered with the key that does th
   const std::string base = kBase;
   CHECK(refused(base + "hooks: [EarlyStopping]\n") ==
         "test.yaml:8: hooks/0: unknown hook \"EarlyStopping\": that is a key of the config here: "
-        "stop_when: {metric: validation/eval_op/loss, mode: min, patience: 5e}");
+        "stop_when: {metric: validation/eval_op/loss, mode: min, patience: 5}");
   CHECK(refused(base + "eval_hook: {eval_callbacks: {a: {class: ModelCheckpoint}}}\n") ==
         "test.yaml:8: eval_hook/eval_callbacks/a/class: unknown callback \"ModelCheckpoint\": that "
         "is a key of the config here: checkpoints: {metric: validation/eval_op/loss, mode: min, "

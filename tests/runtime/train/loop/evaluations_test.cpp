@@ -107,7 +107,7 @@ TEST_CASE("the best checkpoint may be chosen by one that is rare, early stopping
   const std::string config = trainer_config(
       "num_steps: 8\nckpt_freq: 2\n"
       "checkpoints: {keep_last: 1, metric: late/loss, mode: min}\n"
-      "stop_when: {metric: late/loss, mode: min, patience: 100}\n"
+      "stop_when: {metric: late/loss, mode: min, patience: 100s}\n"
       "evaluations: {late: {freq: 6}}");
   TestRun run(config);
   run.session.check();
@@ -119,7 +119,7 @@ TEST_CASE("a metric that no evaluation gives is an error once all of them ran") 
   const auto message = [](const std::string& metric) {
     return message_of([&] {
       TestRun run(trainer_config("num_steps: 8\nstop_when: {metric: " + metric +
-                                 ", mode: min, patience: 100}\nevaluations: {late: {freq: 6}}"));
+                                 ", mode: min, patience: 100s}\nevaluations: {late: {freq: 6}}"));
       run.train();
     });
   };

@@ -66,8 +66,39 @@ TEST_CASE("a better value begins the patience anew, also at its end") {
   CHECK(reason(stop) == kMetric + " has not been better than 0.51 (step 138) for 6 epochs");
 }
 
+TEST_CASE("a patience without a unit is so many values in a row, as in Keras and Lightning") {
+  const auto three = [] { return stop_when("{metric: " + kMetric + ", patience: 3, mode: max}"); };
+  StopWhen stop = three();
+  observe(stop, 1, 0.9);
+  observe(stop, 2, 0.8);
+  observe(stop, 3, 0.9);
+  observe(stop, 3, 0.9);  // as a resume may
+  CHECK_FALSE(stop.is_over());
+  StopWhen resumed = three();
+  resumed.load(stop.save());
+  StopWhen of_first_version = three();  // which counted steps
+  State state = stop.save();
+  state.erase("not_better");
+  of_first_version.load(state);
+  for (StopWhen* each : {&stop, &resumed}) {
+    observe(*each, 4, 0.7);
+    CHECK(reason(*each) ==
+          kMetric + " has not been better than 0.9 (step 23) for 3 values in a row");
+  }
+  CHECK(reason(of_first_version) ==
+        kMetric + " has not been better than 0.9 (step 23) for 46 steps");
+  StopWhen again = three();
+  again.load(of_first_version.save());
+  CHECK(reason(again) == reason(of_first_version));
+  observe(stop, 5, 0.95);
+  CHECK_FALSE(stop.is_over());
+  CHECK(message_of([] { stop_when("{metric: a/b, patience: 2.5, mode: max}"); }) ==
+        "test.yaml:1: stop_when/patience: expected a whole number of values, or a span such as 5e, "
+        "found 2.5");
+}
+
 TEST_CASE("with mode min less is better, and a patience may be of steps or minutes") {
-  StopWhen stop = stop_when("{metric: " + kMetric + ", patience: 100, mode: min}");
+  StopWhen stop = stop_when("{metric: " + kMetric + ", patience: 100s, mode: min}");
   stop.observe({{kMetric, 2.0}}, {1000, 1});
   stop.observe({{kMetric, 3.0}}, {1099, 2});
   CHECK(reason(stop) == "none");
@@ -93,7 +124,7 @@ TEST_CASE("a gain of min_delta and less is none") {
         kMetric + " has not been better than 0.5 (step 23) by more than 0.25 for 5 epochs");
   observe(stop, 7, 0.76);
   CHECK(reason(stop) == "none");
-  StopWhen loss = stop_when("{metric: " + kMetric + ", patience: 1, mode: min, min_delta: 0.25}");
+  StopWhen loss = stop_when("{metric: " + kMetric + ", patience: 1s, mode: min, min_delta: 0.25}");
   observe(loss, 1, 0.5);
   observe(loss, 2, 0.25);
   CHECK(reason(loss) != "none");

@@ -58,7 +58,15 @@ TEST_CASE("a patience that no training of that length has is reported") {
   CHECK(patience("2e") ==
         "stop_when/patience: 2 epochs is not over within this training of 8 steps: nothing ends it "
         "early");
-  CHECK(patience("7") == "");
+  CHECK(patience("7s") == "");
+  CHECK(patience("2s") ==
+        "stop_when/patience: 2 steps is over before the next value of validation/eval_op/loss, of "
+        "which this training of 8 steps has 2: the first one that is not the best ends it; a plain "
+        "number counts values: patience: 3");
+  CHECK(patience("1") == "");
+  CHECK(patience("2") ==
+        "stop_when/patience: this training of 8 steps has 2 values of validation/eval_op/loss, and "
+        "the first one is the best so far: 2 in a row that are not better end nothing");
   CHECK(patience("100m") == "");
 }
 
