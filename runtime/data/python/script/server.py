@@ -134,7 +134,8 @@ def main():
     except Exception as error:
         answer = {"error": text_of(error)}
     except SystemExit as error:
-        answer = {"error": "the dataset ended Python: SystemExit: %s" % error}
+        answer = {"error": "the dataset ended Python: SystemExit: %s" % said_by(error)}
+    copies.end("the making of the dataset")
     os.write(over[1], b"1")
     watcher.join()
     send_message(control, json.dumps(answer).encode())

@@ -279,6 +279,99 @@ TEST_CASE("an exception in an example is shown with the example and Python's tra
   CHECK(message.ends_with("\nSystemExit: enough"));
 }
 
+constexpr const char* kStrange = R"(import numpy
+
+class Mute(Exception):
+    def __str__(self): raise TypeError("no text")
+
+def long(index): raise ValueError("y" * 50_000_000)
+def mute(index): raise Mute()
+def circle(index):
+    first, second = ValueError("one"), ValueError("two")
+    first.__cause__, second.__cause__ = second, first
+    raise first
+def deep(index):
+    error = ValueError("0")
+    for number in range(3000):
+        error, inner = ValueError("%d" % (number + 1)), error
+        error.__cause__ = inner
+    raise error
+def first(depth): second(depth + 1)
+def second(depth): first(depth + 1)
+def list_in_itself(index):
+    made = [1]
+    made.append(made)
+    return {"a": {"x": made}}
+def lists_in_itself(index):
+    made = []
+    made.append(made)
+    return {"x": made}
+def map_in_itself(index):
+    made = {"y": 1}
+    made["x"] = made
+    return made
+def only_itself(index):
+    made = []
+    made.append(made)
+    return made
+def tuple_of_itself(index):
+    made = []
+    made.append(made)
+    return made, 3
+
+class Strange:
+    def __init__(self, call): self.call = globals()[call]
+    def __len__(self): return 8
+    def __getitem__(self, index): return self.call(index)
+
+class Grows(Strange):
+    def __init__(self): raise ValueError("y" * 50_000_000)
+)";
+
+TEST_CASE("an exception whose text is long, fails or has no end is shown in a limit") {
+  const PythonFiles files(kStrange);
+  std::string said;
+  const auto message = [&](const std::string& call) {
+    const auto dataset = files.dataset("Strange", "kwargs: {call: " + call + "}");
+    std::string text = message_of([&] { batch_of(*dataset, {2, 3}); });
+    CHECK(text.size() < 20'000);
+    // The worker goes on.
+    CHECK(message_of([&] { batch_of(*dataset, {2, 3}); }).starts_with("example 2: "));
+    return text;
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  has(message("long"), "ValueError: yyyy");
+  has(message("long"), "yyy ... (50000000 characters)\nTraceback");
+  has(message("mute"), "Mute: (its message cannot be read: TypeError)\n");
+  has(message("circle"), "ValueError: one\n");
+  has(message("circle"), "\ncaused by ValueError: two");
+  has(message("deep"), "ValueError: 3000\n");
+  has(message("deep"), "caused by ValueError: 2991");
+  has(message("deep"), "further causes are left out");
+  has(message("first"), "RecursionError: ");
+  has(message("first"), "frames are left out");
+  CHECK(message_of([&] { files.dataset("Grows"); }).size() < 20'000);
+}
+
+TEST_CASE("a list or a map that holds itself is refused with its key") {
+  const PythonFiles files(kStrange);
+  const auto message = [&](const std::string& call, const std::string& more = "") {
+    const auto dataset = files.dataset("Strange", "kwargs: {call: " + call + "}" + more);
+    return message_of([&] { batch_of(*dataset, {2, 3}); });
+  };
+  const std::string end = "values are nested more than 64 deep: does a list or a map hold itself?";
+  CHECK(message("list_in_itself") == "example 2: \"a/x/1/1/...\": " + end);
+  CHECK(message("lists_in_itself") == "example 2: \"x\": " + end);
+  CHECK(message("map_in_itself") == "example 2: \"x/x/x/x/...\": " + end);
+  CHECK(message("map_in_itself", ", keys: {z: x}") == "example 2: \"x/x/x/x/...\": " + end);
+  CHECK(message("tuple_of_itself", ", keys: [z, y]") == "example 2: \"z\": " + end);
+  CHECK(message("tuple_of_itself") == "example 2: \"0\": " + end);
+  CHECK(message("only_itself", ", keys: [z]") == "example 2: an example: " + end);
+}
+
 constexpr const char* kCollate = R"(import numpy
 
 class Own:
