@@ -138,7 +138,8 @@ def main():
     copies.end("the making of the dataset")
     os.write(over[1], b"1")
     watcher.join()
-    send_message(control, json.dumps(answer).encode())
+    # Names of files that are not UTF-8 have characters that stand alone for a byte, which JSON's readers refuse.
+    send_message(control, json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))
     if "error" not in answer:
         serve(control, dataset, setup, collate)
     sys.stdout.flush()

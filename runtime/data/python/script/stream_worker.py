@@ -18,14 +18,16 @@ def aligned(size):
 def example_bytes(named, number):
     """An example in the layout of `example_bytes.h`."""
     columns = [Column(name, [value], [number]) for name, value in named.items()]
+    for column in columns:
+        column.encoded = name_bytes(column.name)
     tensors = [column for column in columns if not column.is_text]
-    texts = [(column.name.encode(), column.values[0].encode("utf-8", "replace")) for column in columns if column.is_text]
-    head = 8 + sum(24 - 4 + len(column.name.encode()) + 8 * (len(column.shape) - 1) for column in tensors)
+    texts = [(column.encoded, column.values[0].encode("utf-8", "replace")) for column in columns if column.is_text]
+    head = 8 + sum(24 - 4 + len(column.encoded) + 8 * (len(column.shape) - 1) for column in tensors)
     head += sum(12 + len(name) + len(text) for name, text in texts)
     parts = [struct.pack("<II", len(tensors), len(texts))]
     end = head
     for column in tensors:
-        name, shape = column.name.encode(), column.shape[1:]
+        name, shape = column.encoded, column.shape[1:]
         parts.append(struct.pack("<I%dsII%dqQ" % (len(name), len(shape)), len(name), name, SCALAR_TYPES[column.type],
                                  len(shape), *shape, aligned(end)))
         column.offset = aligned(end)
@@ -84,7 +86,7 @@ class StreamWorker:
             return b"null"
         state = self.dataset.state_dict()
         try:
-            text = json.dumps(state)
+            text = json.dumps(state, ensure_ascii=False, allow_nan=False)
             if json.loads(text) == state:
                 return text.encode()
         except (TypeError, ValueError):

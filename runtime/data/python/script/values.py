@@ -217,6 +217,15 @@ class QuickColumn(Column):
             self.shape = [len(values), *shape]
 
 
+def name_bytes(name):
+    """A key in UTF-8, in which a connection has it."""
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        raise Refused('"%s": the name of a value is not valid Unicode: give it another one by keys' % (
+            name.encode("ascii", "backslashreplace").decode())) from None
+
+
 def columns_of(examples, indices):
     first = examples[0]
     for index, example in zip(indices, examples):

@@ -243,6 +243,7 @@ class Worker:
     def send(self, columns):
         tensors, texts, size = [], [], 0
         for column in columns:
+            name_bytes(column.name)
             if column.is_text:
                 texts.append(column)
                 continue

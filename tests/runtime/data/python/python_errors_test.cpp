@@ -372,6 +372,61 @@ TEST_CASE("a list or a map that holds itself is refused with its key") {
   CHECK(message("only_itself", ", keys: [z]") == "example 2: an example: " + end);
 }
 
+constexpr const char* kNames = R"(import numpy
+
+NAME = "caf\udce9"
+MADE = {"key": {NAME: 1}, "inner": {"a": {NAME: "text"}}, "value": {"x": NAME}}
+
+class Names:
+    """A file's name that is not UTF-8 has such characters."""
+    def __init__(self, what): self.what = what
+    def __len__(self): return 8
+    def __getitem__(self, index): return MADE[self.what]
+
+class Stream:
+    def __init__(self, what): self.what = what
+    def __iter__(self): return iter([MADE.get(self.what, {"x": 1})] * 8)
+    def state_dict(self): return {"file": NAME if self.what == "state" else "", "low": -float("inf") if self.what == "infinite" else 0}
+    def load_state_dict(self, state): pass
+
+class Classes(Names):
+    classes = [NAME, "b"]
+    def __getitem__(self, index): return numpy.zeros(2), 1
+
+class Fails(Names):
+    def __init__(self): raise FileNotFoundError(NAME)
+)";
+
+TEST_CASE("a key that is not Unicode is refused, and no other text breaks the connection") {
+  const PythonFiles files(kNames);
+  const auto message = [&](const std::string& name, const std::string& what,
+                           const std::string& more = "") {
+    return message_of([&] {
+      const auto dataset = files.dataset(name, "kwargs: {what: " + what + "}" + more);
+      batch_of(*dataset, {2, 3});
+    });
+  };
+  const std::string end = ": the name of a value is not valid Unicode: give it another one by keys";
+  CHECK(message("Names", "key") == "\"caf\\udce9\"" + end);
+  CHECK(message("Names", "inner") == "\"a/caf\\udce9\"" + end);
+  CHECK(message("Names", "value") == "no error");
+  CHECK(message("Stream", "key", ", examples: 8") == "example 2: example 0: \"caf\\udce9\"" + end);
+  CHECK(message("Stream", "value", ", examples: 8") == "no error");
+  CHECK(message("Classes", "none", ", keys: [image, class]") == "no error");
+  CHECK(message_of([&] { files.dataset("Fails"); }).find("FileNotFoundError: caf?\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("a state that JSON cannot hold is refused with its value") {
+  const PythonFiles files(kNames);
+  for (const std::string what : {"state", "infinite"}) {
+    const auto dataset = files.dataset("Stream", "kwargs: {what: " + what + "}, examples: 8");
+    CHECK(message_of([&] {
+            for (int64_t i = 0; i < 8; ++i) example_of(*dataset, i);
+          }).find("the state of the dataset is not made of") != std::string::npos);
+  }
+}
+
 constexpr const char* kCollate = R"(import numpy
 
 class Own:
