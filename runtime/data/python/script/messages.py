@@ -138,3 +138,24 @@ def text_of(error):
         texts.append("caused by " + text.replace("\n", "\n  ") if texts else text)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return shortened("\n".join(texts), MOST_TEXT)
+
+
+# --- Processes that the dataset forks
+
+
+class Copies:
+    """A process that the dataset forks and that comes back has the sockets of the one that forked it: stepop would take
+    its answers for those of the other."""
+
+    def __init__(self):
+        self.pid = os.getpid()
+
+    def end(self, what):
+        """Ends such a process."""
+        if os.getpid() == self.pid:
+            return
+        try:
+            print("a process %d that %s forked came back from the dataset and was ended here; end it with os._exit(0)" % (
+                os.getpid(), what), file=sys.stderr, flush=True)
+        finally:
+            os._exit(1)

@@ -119,6 +119,7 @@ def main():
     watcher = threading.Thread(target=watch, args=(control, over[0]), daemon=True)
     watcher.start()
     dataset = collate = None
+    copies = Copies()
     try:
         os.chdir(setup["folder"])
         add_to_path(os.getcwd())

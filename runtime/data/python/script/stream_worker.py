@@ -51,6 +51,7 @@ class StreamWorker:
         self.status = status
         self.has_state = setup["resume"] != "skip"
         self.growth = Growth()
+        self.copies = Copies()
 
     def begin(self, request):
         """Begins a pass, or returns to a place in it."""
@@ -78,6 +79,10 @@ class StreamWorker:
             example = next(self.iterator)
         except StopIteration:
             return None
+        finally:
+            if os.getpid() != self.copies.pid:
+                self.copies.end("example %d" % self.number)
+        self.is_running = True
         self.number += 1
         return [example]
 
@@ -85,6 +90,7 @@ class StreamWorker:
         if not self.has_state:
             return b"null"
         state = self.dataset.state_dict()
+        self.copies.end("state_dict")
         try:
             text = json.dumps(state, ensure_ascii=False, allow_nan=False)
             if json.loads(text) == state:
@@ -123,6 +129,7 @@ class StreamWorker:
                 answer = self.chunk()
             except Exception as error:
                 answer = error_message(error, self.status[0])
+            self.copies.end("the dataset")
             self.status[1] += 1
             send_message(self.connection, answer)
             self.growth.count()

@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -162,6 +165,7 @@ def leaves_a_child(index):
 def hangs(index): time.sleep(100)
 def slow(index): time.sleep(0.15)
 def interrupted(index): raise KeyboardInterrupt
+def returns_twice(index): os.fork()
 
 class Ends:
     def __init__(self, how, at=5): self.how, self.at = globals()[how], at
@@ -205,6 +209,44 @@ TEST_CASE("a worker that is killed between two batches is reported at the next o
   const std::string message = message_of([&] { batch_of(*dataset, {2}); });
   CHECK(has(message, fmt::format("the Python process {} that read it was ended by signal 9", pid)));
   CHECK(number(batch_of(*dataset, {2}), "pid") != pid);
+}
+
+TEST_CASE("a process that an example forks and that comes back gives no examples") {
+  const PythonFiles files(kEnds);
+  const std::string said = errors_of([&] {
+    const auto dataset = files.dataset("Ends", "kwargs: {how: returns_twice}");
+    for (int i = 0; i < 30; ++i) {
+      for (const int64_t first : {0, 5, 9, 15}) {
+        const Batch batch = batch_of(*dataset, {first, first + 1});
+        REQUIRE(batch["x"][0].item<int64_t>() == first);
+        REQUIRE(batch["x"][1].item<int64_t>() == first + 1);
+      }
+    }
+  });
+  CHECK(has(said,
+            " that example 5 forked came back from the dataset and was ended here; end it "
+            "with os._exit(0)\n"));
+}
+
+TEST_CASE("a process that the making of a dataset forks and that comes back is no second server") {
+  const PythonFiles files(R"(import os
+
+class Made:
+    def __init__(self): os.fork()
+    def __len__(self): return 20
+    def __getitem__(self, index): return {"x": index, "pid": os.getpid()}
+)");
+  std::string message;
+  const std::string said = errors_of([&] {
+    const auto dataset = files.dataset("Made");
+    const Batch batch = batch_of(*dataset, {3});
+    CHECK(number(batch, "x") == 3);
+    ::kill(static_cast<pid_t>(number(batch, "pid")), SIGKILL);
+    message = message_of([&] { batch_of(*dataset, {4}); });
+    CHECK(has(message, fmt::format("the Python process {} that read it was ended by signal 9",
+                                   number(batch, "pid"))));
+  });
+  CHECK(has(said, " that the making of the dataset forked came back from the dataset and "));
 }
 
 TEST_CASE("an example that takes longer than the timeout is reported with its place") {
