@@ -42,7 +42,10 @@ def example_bytes(named, number):
 
 
 class StreamWorker:
-    """Serves the examples of an iterable dataset in their order, with its state before each answer."""
+    """Serves the examples of an iterable dataset in their order, with its state before each answer.
+
+    The state is asked for only when `__iter__` has begun to run: before its first example many a dataset is still at the
+    end of the pass before, or has no state. So the first state stands after the first example."""
 
     def __init__(self, connection, dataset, setup, status):
         self.connection = connection
@@ -57,19 +60,29 @@ class StreamWorker:
         """Begins a pass, or returns to a place in it."""
         self.seed = request["seed"]
         self.number = 0
+        self.is_running = False  # whether the iterator has given an example
         place = request.get("place")
         if hasattr(self.dataset, "set_epoch"):
             self.dataset.set_epoch(request["pass"])
-        if place and self.has_state:
-            if place["state"] is None:
-                raise Refused("the checkpoint has no state of the dataset: it was written with resume: skip")
+        count = place["number"] + place["after"] if place else 0
+        if place and self.has_state and place["state"] is not None:
             self.dataset.load_state_dict(place["state"])
             self.number = place["number"]
+        elif self.has_state and place and place["number"] > 0:
+            raise Refused("the checkpoint has no state of the dataset: it was written with resume: skip")
         seed_all(self.seed)
         self.iterator = iter(self.dataset)
-        for _ in range(place["after"] if place and self.has_state else place["number"] + place["after"] if place else 0):
-            if self.next() is None:
-                raise Refused("the dataset has changed: it ends after %d examples, and more were read before" % self.number)
+        while self.number < count:
+            if self.next() is not None:
+                continue
+            if self.number == 0 and place["state"] is not None:
+                # An earlier version has taken the state of the pass before for that of the beginning.
+                place["state"] = None
+                self.iterator = iter(self.dataset)
+                continue
+            raise Refused("the dataset has changed, or its load_state_dict goes elsewhere than state_dict said: it ends "
+                          "after %d examples, and %d were read before; `-c` resumes from an earlier checkpoint" % (
+                              self.number, count))
 
     def next(self):
         """The next example in a list, or None."""
@@ -101,7 +114,8 @@ class StreamWorker:
                       "so it cannot be in a checkpoint; resume: skip reads all examples again instead: %s" % shortened(repr(state), MOST_SAID))
 
     def chunk(self):
-        number, state = self.number, self.state()
+        is_early = self.has_state and not self.is_running
+        number, state = self.number, b"null" if is_early else self.state()
         records, is_end = [], False
         until = time.monotonic() + CHUNK_SECONDS
         size = 0
@@ -112,7 +126,9 @@ class StreamWorker:
                 break
             records.append(example_bytes(self.names.of(example[0]), self.number - 1))
             size += len(records[-1])
-        parts = [b"R", struct.pack("<qI", number, len(state)), state, struct.pack("<II", is_end, len(records))]
+            if is_early and len(records) == 1:
+                number, state = self.number, self.state()
+        parts = [b"R", struct.pack("<qII", number, is_early, len(state)), state, struct.pack("<II", is_end, len(records))]
         for record in records:
             parts += (struct.pack("<I", len(record)), record)
         return b"".join(parts)
