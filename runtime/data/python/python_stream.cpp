@@ -43,7 +43,7 @@ std::optional<Record> PythonStream::next(const InterruptCheck& interrupt) {
 void PythonStream::receive(const InterruptCheck& interrupt) {
   if (!worker_ || !worker_->is_usable()) {
     worker_.reset();
-    worker_ = std::make_unique<PythonWorker>(*server_, timeout_);
+    worker_ = std::make_unique<PythonWorker>(*server_, timeout_, interrupt);
   }
   const uint64_t seed = mix_seed({pass_.seed, static_cast<uint64_t>(pass_.number)});
   const std::string request =

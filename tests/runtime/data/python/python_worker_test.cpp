@@ -249,6 +249,102 @@ class Made:
   CHECK(has(said, " that the making of the dataset forked came back from the dataset and "));
 }
 
+constexpr const char* kParent = R"(import os
+
+class Parent:
+    def __len__(self): return 200000
+    def __getitem__(self, index): return {"x": index, "pid": os.getpid(), "parent": os.getppid()}
+)";
+
+/// A process that is stopped, and that continues with this object, or after 20 s: what waits for it
+/// in vain must not hold the tests.
+class Stopped {
+ public:
+  explicit Stopped(int64_t pid) : pid_(static_cast<pid_t>(pid)) {
+    ::kill(pid_, SIGSTOP);
+    watch_ = std::thread([this] {
+      for (int i = 0; i < 2000 && !is_over_; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+      was_needed_ = !is_over_;
+      ::kill(pid_, SIGCONT);
+    });
+  }
+  ~Stopped() {
+    is_over_ = true;
+    watch_.join();
+  }
+  bool was_needed() const { return was_needed_; }
+
+ private:
+  pid_t pid_;
+  std::atomic<bool> is_over_ = false, was_needed_ = false;
+  std::thread watch_;
+};
+
+/// Whether an interruption ends a wait while `pid` is stopped.
+bool is_interrupted(int64_t pid, const std::function<void()>& wait) {
+  const Stopped stopped(pid);
+  int calls = 0;
+  const InterruptScope scope([&] {
+    if (++calls >= 3) throw Interrupted("enough");
+  });
+  try {
+    wait();
+  } catch (const Interrupted&) {
+    return !stopped.was_needed();
+  } catch (const Error& error) {
+    MESSAGE(error.what());
+  }
+  return false;
+}
+
+TEST_CASE("while the process that forks workers is stopped, an interruption ends each wait") {
+  const PythonFiles files(kParent);
+  const auto dataset = files.dataset("Parent");
+  const Batch first = batch_of(*dataset, {0});
+  // For how a worker ended.
+  ::kill(static_cast<pid_t>(number(first, "pid")), SIGKILL);
+  CHECK(is_interrupted(number(first, "parent"), [&] { batch_of(*dataset, {1}); }));
+  // For a new worker.
+  CHECK(is_interrupted(number(first, "parent"), [&] { batch_of(*dataset, {2}); }));
+  // The answers that nobody waited for are not taken for later ones.
+  const Batch last = batch_of(*dataset, {3});
+  CHECK(number(last, "x") == 3);
+  ::kill(static_cast<pid_t>(number(last, "pid")), SIGKILL);
+  CHECK(has(message_of([&] { batch_of(*dataset, {4}); }),
+            fmt::format("the Python process {} that read it was ended by signal 9",
+                        number(last, "pid"))));
+}
+
+TEST_CASE("what the process that forks workers does not answer is an error after a time") {
+  const PythonFiles files(kParent);
+  const auto dataset = files.dataset("Parent", "timeout: 0.5");
+  const Batch batch = batch_of(*dataset, {0});
+  const auto parent = number(batch, "parent");
+  const Stopped stopped(parent);
+  ::kill(static_cast<pid_t>(number(batch, "pid")), SIGKILL);
+  CHECK(message_of([&] { batch_of(*dataset, {1}); }) ==
+        fmt::format("example 0: the Python process {} that read it has ended; how is not known, as "
+                    "the process {} that forked it does not answer: it is stopped, or busy",
+                    number(batch, "pid"), parent));
+  CHECK(message_of([&] { batch_of(*dataset, {2}); })
+            .starts_with(fmt::format("the Python process {} that forks workers has not answered "
+                                     "for 0.5",
+                                     parent)));
+  CHECK_FALSE(stopped.was_needed());
+}
+
+TEST_CASE("an interruption ends the wait for a worker that takes no request") {
+  const PythonFiles files(kParent);
+  const auto dataset = files.dataset("Parent");
+  const auto pid = number(batch_of(*dataset, {0}), "pid");
+  std::vector<int64_t> many(100'000);  // more than the socket holds
+  std::iota(many.begin(), many.end(), 0);
+  CHECK(is_interrupted(pid, [&] { batch_of(*dataset, many); }));
+  CHECK(number(batch_of(*dataset, {7}), "x") == 7);
+}
+
 TEST_CASE("an example that takes longer than the timeout is reported with its place") {
   const PythonFiles files(kEnds);
   const auto dataset = files.dataset("Ends", "kwargs: {how: hangs}, timeout: 0.5");
