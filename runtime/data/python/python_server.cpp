@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "runtime/core/base/json_text.h"
+#include "runtime/core/base/shown_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/system/find_program.h"
 #include "runtime/core/system/spawn.h"
@@ -65,6 +66,7 @@ struct PrintedLines::State {
     line.erase(0, line.rfind('\r') + 1);
     if (line.starts_with("  File \"<string>\", line ")) return;  // of the script, not of the user
     if (line.size() > kMostLine) line = shortened(line, kMostLine);
+    line = shown_text(line);
     {
       const std::lock_guard lock(mutex);
       ++count;

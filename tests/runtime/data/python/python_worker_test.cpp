@@ -531,6 +531,27 @@ make = lambda size=3: [{"x": (lambda: neighbour.VALUE)()}] * size
                "x") == 1);
 }
 
+TEST_CASE("what a dataset prints cannot steer the terminal") {
+  const PythonFiles files(R"(import sys
+class Escapes:
+    def __len__(self): return 4
+    def __getitem__(self, index):
+        print("\x1b]0;Title\x07\tnew \u202e")
+        if index: sys.exit("\x1b[31mred")
+        return {"x": index}
+)");
+  const std::string shown = "\\x1b]0;Title\\x07\tnew \\u202e";
+  std::string message;
+  const std::string printed = errors_of([&] {
+    const auto dataset = files.dataset("Escapes");
+    message = message_of([&] { batch_of(*dataset, {1}); });
+  });
+  CHECK(printed.starts_with("data: " + shown + "\n"));
+  CHECK(printed.ends_with("\ndata: SystemExit: \\x1b[31mred\n"));
+  CHECK(has(message, "ended with exit status 1\n" + shown + "\n"));
+  CHECK_FALSE(has(printed + message, "\x1b"));
+}
+
 TEST_CASE("a dataset without examples has none") {
   const PythonFiles files("make = lambda: []\n");
   CHECK(files.dataset("make")->size() == 0);
