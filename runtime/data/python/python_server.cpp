@@ -40,6 +40,9 @@ constexpr std::chrono::milliseconds kLinesUnderWay{150};
 constexpr std::chrono::milliseconds kPoll{50};
 /// How long an answer about a dead worker is waited for.
 constexpr std::chrono::seconds kMostWait{3};
+/// How long the processes have to end by themselves, which is a little longer than the server gives
+/// its workers.
+constexpr std::chrono::seconds kEndOfAll{2};
 
 void write_error_line(const std::string& line) {
   // One call, so that lines of several threads do not mix.
@@ -203,6 +206,7 @@ PythonServer::PythonServer(const PythonSetup& setup, const InterruptCheck& inter
 
 PythonServer::~PythonServer() {
   control_.close();  // the server ends, and its workers with it
+  child_->wait(kEndOfAll);
   child_.reset();
 }
 

@@ -184,7 +184,8 @@ PythonWorker::PythonWorker(PythonServer& server, double timeout, const Interrupt
 }
 
 PythonWorker::~PythonWorker() {
-  if (!has_ended_) ::kill(pid_, SIGKILL);
+  // A worker that waits for a request ends by itself when the socket closes, and can clean up.
+  if (!has_ended_ && !is_usable_) ::kill(pid_, SIGKILL);
 }
 
 Batch PythonWorker::load(std::span<const int64_t> indices, std::span<const uint64_t> seeds) {

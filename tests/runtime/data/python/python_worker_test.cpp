@@ -552,6 +552,63 @@ class Escapes:
   CHECK_FALSE(has(printed + message, "\x1b"));
 }
 
+constexpr const char* kPool = R"(import multiprocessing, os, time
+
+def double(value): return 2 * value
+
+class Pool:
+    """Each of its processes makes semaphores with names."""
+    def __init__(self):
+        self.context = multiprocessing.get_context("spawn")
+        self.lock = self.context.Lock()
+        self.pool = None
+    def __len__(self): return 10
+    def __getitem__(self, index):
+        if self.pool is None: self.pool = self.context.Lock(), self.context.Queue()
+        if index == 9: time.sleep(100)
+        return {"x": index, "pid": os.getpid()}
+)";
+
+std::vector<std::string> semaphores() {
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator("/dev/shm")) {
+    if (file.path().filename().string().starts_with("sem.mp-")) names.push_back(file.path());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The semaphores of multiprocessing that are left behind by `call`. Other tests may make some,
+/// too.
+std::vector<std::string> left_behind(const std::function<void()>& call) {
+  const auto before = semaphores();
+  call();
+  std::vector<std::string> left;
+  for (int i = 0; i < 500; ++i) {
+    left.clear();
+    std::ranges::set_difference(semaphores(), before, std::back_inserter(left));
+    if (left.empty()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return left;
+}
+
+TEST_CASE("a dataset that uses multiprocessing leaves no semaphores behind") {
+  const PythonFiles files(kPool);
+  // After a good end its processes clean up by themselves, and say nothing.
+  CHECK(errors_of([&] {
+          CHECK(left_behind([&] {
+                  batch_of(*files.dataset("Pool"), {1, 2});
+                }) == std::vector<std::string>{});
+        }) == "");
+  // A worker that is killed has multiprocessing's own process clean up.
+  CHECK(left_behind([&] {
+          const auto dataset = files.dataset("Pool", "timeout: 0.5");
+          batch_of(*dataset, {1, 2});
+          errors_of([&] { message_of([&] { batch_of(*dataset, {9}); }); });
+        }) == std::vector<std::string>{});
+}
+
 TEST_CASE("a dataset without examples has none") {
   const PythonFiles files("make = lambda: []\n");
   CHECK(files.dataset("make")->size() == 0);
