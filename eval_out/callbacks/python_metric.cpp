@@ -39,8 +39,9 @@ main()
 )py";
 
 Logs python_metric(const CallbackArguments& arguments) {
-  return run_python_program(arguments, {"-c", kStart, find_python_package(), arguments.name},
-                            fmt::format("{} {}", kPythonMetric, arguments.name), kRefused);
+  return run_metric(arguments, {.name = fmt::format("{} {}", kPythonMetric, arguments.name),
+                                .words = {"-c", kStart, find_python_package(), arguments.name},
+                                .refusal = kRefused});
 }
 
 STEPOP_REGISTER_CALLBACK(

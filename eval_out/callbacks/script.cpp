@@ -24,6 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kBlank = " \t\r\n";
+constexpr size_t kMostErr = 16'000;
 
 constexpr std::array<std::string_view, 3> kNotFinite = {"NaN", "Infinity", "-Infinity"};
 
@@ -139,27 +140,49 @@ void check_python(const std::string& what, const Config& config, std::string_vie
                                        what, python));
 }
 
-Logs run_script(const CallbackArguments& arguments, const std::string& script) {
-  return run_python_program(arguments, {script}, script);
+namespace {
+
+bool has_succeeded(const ChildResult& result) {
+  return result.exit_code == 0 && result.signal == 0;
 }
 
-Logs run_python_program(const CallbackArguments& arguments, const std::vector<std::string>& program,
-                        const std::string& name, std::optional<int> refusal) {
-  const ChildResult result =
-      run_child(words_of(arguments, program), [&] { arguments.data_out.throw_if_interrupted(); });
-  if (result.exit_code == 0 && result.signal == 0) {
-    return read_scalars(name, last_line(result.out));
-  }
-  if (result.signal == 0 && result.exit_code == refusal) {
-    const Json reason = try_read_ordered_json(last_line(result.out));
-    if (reason.is_string()) throw Error(fmt::format("{}: {}", name, reason.get<std::string>()));
-  }
+[[noreturn]] void fail(const std::string& name, const ChildResult& result) {
   const std::string how = result.signal != 0
                               ? fmt::format("was ended by signal {}", result.signal)
                               : fmt::format("ended with exit status {}", result.exit_code);
   const std::string said = without_blank_end(result.err);
   throw Error(fmt::format("{} {}{}{}", name, how,
                           said.empty() ? " and wrote nothing to its standard error" : ":\n", said));
+}
+
+}  // namespace
+
+Logs run_script(const CallbackArguments& arguments, const std::string& script) {
+  const ChildResult result =
+      run_child(words_of(arguments, {script}), [&] { arguments.data_out.throw_if_interrupted(); });
+  if (!has_succeeded(result)) fail(script, result);
+  return read_scalars(script, last_line(result.out));
+}
+
+Logs run_metric(const CallbackArguments& arguments, const MetricProgram& program) {
+  const ChildResult result = run_child(
+      words_of(arguments, program.words), [&] { arguments.data_out.throw_if_interrupted(); },
+      kMostErr, /*ends_group=*/true);
+  const std::string line = last_line(result.out);
+  if (result.signal == 0 && result.exit_code == program.refusal) {
+    const Json reason = try_read_ordered_json(line);
+    if (reason.is_string()) {
+      throw Error(fmt::format("{}: {}", program.name, reason.get<std::string>()));
+    }
+  }
+  if (!has_succeeded(result)) fail(program.name, result);
+  if (line.empty()) {
+    throw Error(fmt::format(
+        "{}: the metric ended Python with exit status 0 before it gave a number: it must return "
+        "one, not call sys.exit or os._exit",
+        program.name));
+  }
+  return read_scalars(program.name, line);
 }
 
 namespace {

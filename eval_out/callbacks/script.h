@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,10 +36,17 @@ Logs run_script(const CallbackArguments& arguments, const std::string& script);
 void check_python(const std::string& what, const Config& config, std::string_view path,
                   const Config& params);
 
-/// The same as `run_script` for a program of Python, its words after `python`: `-c`, code, and
-/// more. `name` is its name in messages. With the exit status `refusal` the last line of its
-/// standard output is a JSON text, the whole reason of its failure.
-Logs run_python_program(const CallbackArguments& arguments, const std::vector<std::string>& program,
-                        const std::string& name, std::optional<int> refusal = {});
+/// A program of Python that always prints its result.
+struct MetricProgram {
+  std::string name;                ///< In messages.
+  std::vector<std::string> words;  ///< After `python`: `-c`, code, and more.
+  /// With this exit status the last line that it prints is a JSON text, the whole reason of its
+  /// failure.
+  int refusal = 0;
+};
+
+/// The same as `run_script` for such a program. Throws Error when it prints nothing. The processes
+/// that it leaves behind are ended.
+Logs run_metric(const CallbackArguments& arguments, const MetricProgram& program);
 
 }  // namespace stepop

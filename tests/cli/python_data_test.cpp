@@ -146,6 +146,20 @@ TEST_CASE("killed twice and resumed from another folder, a training ends with th
   }
 }
 
+TEST_CASE("a sweep trains on what its config names by a relative file of Python") {
+  const Files folder;
+  folder.write("met.py", "def count(target, prediction): return len(target)\n");
+  folder.write(
+      "b.yaml",
+      "num_steps: 4\n"
+      "eval_hook: {eval_callbacks: {count: {class: PythonMetric, metric: \"met.py:count\"}}}\n");
+  folder.write("sweep.yaml", "base: [a.yaml, b.yaml]\ngrid: {seed: [1, 2]}\n");
+  run_well(folder, "mkdir elsewhere; cd elsewhere; " + kProgram + "sweep ../sweep.yaml");
+  const std::string config =
+      run_well(folder, "mkdir other; cd other; " + kProgram + "config -b ../a.yaml").out;
+  CHECK(config.find(folder / "my_data.py:Train") != std::string::npos);
+}
+
 TEST_CASE("a training that is killed leaves no process behind") {
   struct Row {
     const char* name;

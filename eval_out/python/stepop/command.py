@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional, Sequence
@@ -17,6 +18,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence
 from .errors import StepopError
 
 POLL_SECONDS = 0.1
+SIGNAL_SECONDS = 1.0
 # So many lines of a failed program's output are shown.
 ERROR_LINES = 20
 
@@ -85,6 +87,36 @@ def error_of(output: str, status: int) -> str:
     return told.replace("stepop: ", "", 1) or f"stepop ended with status {status} and no word"
 
 
+class _AskedToEnd(BaseException):
+    """A signal that would have ended this Python at once."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+@contextlib.contextmanager
+def _signals_thrown() -> Iterator[None]:
+    """Throws _AskedToEnd at SIGTERM and SIGHUP, where nobody else handles or ignores them. Python
+    lets only its main thread do that."""
+    changed: List[signal.Signals] = []
+
+    def throw(number: int, _frame: object) -> None:
+        for one in changed:  # a second one ends this Python at once
+            signal.signal(one, signal.SIG_DFL)
+        raise _AskedToEnd(number)
+
+    try:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is signal.SIG_DFL:
+                    changed.append(number)
+                    signal.signal(number, throw)
+        yield
+    finally:
+        for number in changed:
+            signal.signal(number, signal.SIG_DFL)
+
+
 class Started:
     """The program as it runs beside this process; it does not end with this process."""
 
@@ -114,8 +146,8 @@ class Started:
         return os.pread(self._output.fileno(), max(size - offset, 0), offset)
 
     def wait_for_line(self, pattern: str, is_quiet: bool) -> Optional["re.Match[str]"]:
-        """The first line that is as `pattern` says; nothing when it ended without one. A Ctrl-C
-        stops it politely."""
+        """The first line that is as `pattern` says; nothing when it ended without one. A Ctrl-C,
+        SIGTERM or SIGHUP stops it politely."""
         with self._stopped_by_interrupt(is_quiet):
             while True:
                 has_ended = self.process.poll() is not None  # before the last look
@@ -128,7 +160,8 @@ class Started:
         raise AssertionError  # never reached
 
     def wait(self, is_quiet: bool) -> int:
-        """Shows its lines until it ends, and returns its status. A Ctrl-C stops it politely."""
+        """Shows its lines until it ends, and returns its status. A Ctrl-C, SIGTERM or SIGHUP stops
+        it politely."""
         with self._stopped_by_interrupt(is_quiet):
             self.follow(is_quiet)
         return self.process.returncode
@@ -143,7 +176,18 @@ class Started:
     @contextlib.contextmanager
     def _stopped_by_interrupt(self, is_quiet: bool) -> Iterator[None]:
         try:
-            yield
+            with _signals_thrown():
+                yield
+        except _AskedToEnd as asked:
+            # A scheduler may have sent its signal to the program, too, which a second one would end
+            # at once. It has arrived by now, and after it SIGUSR1 does nothing.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(SIGNAL_SECONDS)
+            self.process.send_signal(signal.SIGUSR1)
+            self._wait(is_quiet)
+            sys.stdout.flush()
+            signal.raise_signal(asked.number)
+            raise
         except KeyboardInterrupt:
             # It finishes its step and saves. A second Ctrl-C ends it at once.
             try:

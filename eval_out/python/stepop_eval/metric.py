@@ -30,6 +30,9 @@ from .rows import blocks
 
 REFUSED = 65
 MOST_GROUPS = 50
+# Characters of what an exception says, and of each end of its traceback.
+MOST_SAID = 2000
+MOST_TRACEBACK = 4000
 # A longer vector is no list of classes; it becomes a file.
 MOST_ENTRIES = 1000
 # Modules whose names in pip are not the user's own, and these names.
@@ -48,6 +51,18 @@ def _missing(module: str) -> Refused:
     return Refused(f"the Python {python} has no {package}: {python} -m pip install {package}")
 
 
+def _shortened(text: str, begin: int, end: int) -> str:
+    return text if len(text) <= begin + end else f"{text[:begin]} ... {text[len(text) - end :]}"
+
+
+def _said(error: BaseException) -> str:
+    """What an exception says. Its __str__ is the user's code, which may fail."""
+    try:
+        return _shortened(str(error), MOST_SAID, 0)
+    except Exception as failure:
+        return f"(its message cannot be read: {type(failure).__name__})"
+
+
 @contextlib.contextmanager
 def _calling(what: str, is_own: bool, help: str = "") -> Iterator[None]:
     """Says what failed and why; for the user's own code with the lines where it did."""
@@ -56,9 +71,10 @@ def _calling(what: str, is_own: bool, help: str = "") -> Iterator[None]:
     except Refused:
         raise
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}".rstrip(": \n")
+        reason = f"{type(error).__name__}: {_said(error)}".rstrip(": \n")
         if is_own and traceback.extract_tb(error.__traceback__)[-1].filename != __file__:
-            help = f"\n{traceback.format_exc(limit=-2).rstrip()}"
+            lines = traceback.format_exc(limit=-2).rstrip()
+            help = f"\n{_shortened(lines, MOST_TRACEBACK, MOST_TRACEBACK)}"
         raise Refused(f"{what}: {reason}{help}") from error
 
 

@@ -135,6 +135,34 @@ class TrainingTest(unittest.TestCase):
         run = stepop.Run(path)
         self.assertEqual((run.state, len(run.checkpoints)), ("stopped", 1))
 
+    def test_a_signal_that_ends_python_stops_the_training_politely(self):
+        cases = [(signal.SIGTERM, False), (signal.SIGHUP, False), (signal.SIGTERM, True)]
+        for number, also_training in cases:
+            with self.subTest(number=number, also_training=also_training):
+                with subprocess.Popen(
+                    [sys.executable, "-c", INTERRUPTED],
+                    env=self.environment(),
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+                ) as process:
+                    run = None
+                    for line in process.stdout:
+                        if line.startswith("run  "):
+                            run = stepop.Run(line.split(None, 1)[1].strip())
+                        if "step 127/" in line:
+                            break
+                    self.addCleanup(run.stop)
+                    trainer = run._folder.process().pid
+                    process.send_signal(number)
+                    if also_training:  # as a scheduler does
+                        os.kill(trainer, number)
+                    rest = process.stdout.read()
+                self.assertEqual(process.returncode, -number)
+                arrived = "SIGTERM" if also_training else "SIGUSR1"
+                self.assertRegex(rest, f"ended: {arrived} arrived\nsaved; resume with: .*\n$")
+                self.assertEqual((run.state, len(run.checkpoints)), ("stopped", 1))
+
     def test_what_fails_is_thrown_with_the_lines_of_the_program(self):
         shown = io.StringIO()
         with contextlib.redirect_stdout(shown), self.assertRaises(stepop.StepopError) as caught:

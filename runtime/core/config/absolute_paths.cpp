@@ -1,5 +1,6 @@
 // Makes the paths of all components in a config absolute (registry.h).
 #include <string>
+#include <string_view>
 
 #include "runtime/core/config/component_places.h"
 #include "runtime/core/config/registry.h"
@@ -37,6 +38,15 @@ void make_path_absolute(const Config& config, const std::string& name) {
   }
 }
 
+/// `my_data.py:Train`, an object of a Python file; not `torchvision.datasets:MNIST`.
+bool is_object_of_file(const Value& value) {
+  if (!value.is_text()) return false;
+  const std::string& text = value.as_text();
+  const size_t colon = text.rfind(':');
+  return colon != std::string::npos && colon + 1 < text.size() &&
+         std::string_view(text).substr(0, colon).ends_with(".py");
+}
+
 }  // namespace
 
 void make_paths_absolute(const Config& config) {
@@ -57,7 +67,9 @@ void make_paths_absolute(const Config& config) {
   for (const auto& component : components_at(*value, config.path())) {
     for (const auto& parameter : component.registration->about.parameters) {
       const Value* path = config.peek(parameter.name);
-      if (parameter.is_path && path != nullptr) make_path_absolute(config, parameter.name);
+      if (path == nullptr) continue;
+      if (parameter.is_path) make_path_absolute(config, parameter.name);
+      if (is_object_of_file(*path)) config.resolve_path(parameter.name);
     }
   }
 }

@@ -2,13 +2,15 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+
 namespace stepop {
 
-/// A child process. The destructor ends the process if it is still running.
+/// A child process. The destructor ends the process, unless `has_ended` was true before.
 class Child {
  public:
   /// How the process is ended. `kGroupPolitely`: its process group, which it leads, gets a SIGTERM,
-  /// and a SIGKILL after a second. `kByItself`: not at all; it continues to run.
+  /// and what is left of it after a second a SIGKILL. `kByItself`: not at all; it continues to run.
   enum class Ends { kAtOnce, kGroupPolitely, kByItself };
 
   Child(pid_t pid, Ends ends) : pid_(pid), ends_(ends) {}
@@ -19,6 +21,10 @@ class Child {
   pid_t pid() const { return pid_; }
   /// Whether the process has ended; does not wait.
   bool has_ended();
+  /// Waits until the process has ended, at most so long. The destructor still ends the group.
+  void wait(std::chrono::milliseconds most) const;
+  /// Ends what is left of the process's group, after `has_ended` was true.
+  void end_group();
   /// The status from waitpid, after `has_ended` was true.
   int status() const { return status_; }
 

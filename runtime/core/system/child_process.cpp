@@ -81,7 +81,7 @@ constexpr int kPollMilliseconds = 50;
 }  // namespace
 
 ChildResult run_child(std::vector<std::string> words, const InterruptCheck& interrupt,
-                      size_t most_err) {
+                      size_t most_err, bool ends_group) {
   ChildStream out(kMostOut);
   ChildStream err(most_err);
   Child child(spawn({.words = std::move(words), .out = out.child_end(), .err = err.child_end()}),
@@ -100,6 +100,7 @@ ChildResult run_child(std::vector<std::string> words, const InterruptCheck& inte
   }
   out.read();
   err.read();
+  if (ends_group) child.end_group();
   const int status = child.status();
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
           out.text(), err.text()};

@@ -25,9 +25,10 @@ struct ChildResult {
 ///
 /// Calls `interrupt` several times a second. If `interrupt` throws, the group gets a SIGTERM, and a
 /// SIGKILL a second later, and the exception is passed on. Throws Error when the program cannot be
-/// started.
+/// started. With `ends_group` the processes that it leaves in its group are ended in the same way;
+/// else they live on.
 ChildResult run_child(std::vector<std::string> words, const InterruptCheck& interrupt = {},
-                      size_t most_err = 16'000);
+                      size_t most_err = 16'000, bool ends_group = false);
 
 /// A program whose standard output is read while it runs. The program gets an empty standard input
 /// and its own process group, which ends with this object.

@@ -135,7 +135,7 @@ class PythonDataset : public Dataset {
         return worker;
       }
     }
-    return std::make_unique<PythonWorker>(*server_, timeout_);
+    return std::make_unique<PythonWorker>(*server_, timeout_, InterruptScope::current());
   }
 
   std::shared_ptr<PythonServer> server_;

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include <utility>
 
 #include "runtime/core/base/json_text.h"
+#include "runtime/core/base/shown_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/system/find_program.h"
 #include "runtime/core/system/spawn.h"
@@ -35,6 +37,12 @@ constexpr int64_t kMostShown = 40;
 constexpr size_t kMostKept = 30;
 constexpr size_t kMostLine = 2000;
 constexpr std::chrono::milliseconds kLinesUnderWay{150};
+constexpr std::chrono::milliseconds kPoll{50};
+/// How long an answer about a dead worker is waited for.
+constexpr std::chrono::seconds kMostWait{3};
+/// How long the processes have to end by themselves, which is a little longer than the server gives
+/// its workers.
+constexpr std::chrono::seconds kEndOfAll{2};
 
 void write_error_line(const std::string& line) {
   // One call, so that lines of several threads do not mix.
@@ -61,6 +69,7 @@ struct PrintedLines::State {
     line.erase(0, line.rfind('\r') + 1);
     if (line.starts_with("  File \"<string>\", line ")) return;  // of the script, not of the user
     if (line.size() > kMostLine) line = shortened(line, kMostLine);
+    line = shown_text(line);
     {
       const std::lock_guard lock(mutex);
       ++count;
@@ -171,7 +180,8 @@ PythonServer::PythonServer(const PythonSetup& setup, const InterruptCheck& inter
                  fmt::format(R"({{"folder":{},"object":{},"kwargs":{},"keys":{},"collate_fn":{},)"
                              R"("resume":{}}})",
                              json_text(setup.folder), json_text(setup.object), setup.kwargs,
-                             setup.keys, json_text(setup.collate_fn), json_text(setup.resume)));
+                             setup.keys, json_text(setup.collate_fn), json_text(setup.resume)),
+                 interrupt);
     answer = try_read_ordered_json(receive_message(control_, interrupt));
   } catch (const SocketClosed&) {
     throw Error(fmt::format("{}: {} {}", place_, setup.python, end_of_server()));
@@ -196,6 +206,7 @@ PythonServer::PythonServer(const PythonSetup& setup, const InterruptCheck& inter
 
 PythonServer::~PythonServer() {
   control_.close();  // the server ends, and its workers with it
+  child_->wait(kEndOfAll);
   child_.reset();
 }
 
@@ -208,13 +219,23 @@ std::string PythonServer::end_of_server() {
   return how + printed_->last();
 }
 
-pid_t PythonServer::start_worker(int socket, int status) {
-  const std::lock_guard lock(mutex_);
+/// Asks the server, whose answer is a number. When `waiting` throws, the answer is still to come.
+int32_t PythonServer::ask(std::string_view question, std::initializer_list<int> files,
+                          const std::function<void()>& waiting) {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  while (!lock.try_lock_for(kPoll)) waiting();
+  send_bytes(control_, question.data(), question.size(), waiting, files);
+  ++open_questions_;
+  int32_t answer = 0;
+  for (; open_questions_ > 0; --open_questions_) {
+    receive_bytes(control_, &answer, sizeof(answer), waiting);
+  }
+  return answer;
+}
+
+pid_t PythonServer::start_worker(int socket, int status, const std::function<void()>& waiting) {
   try {
-    const char worker = 'W';
-    send_bytes(control_, &worker, 1, {socket, status});
-    int32_t pid = 0;
-    receive_bytes(control_, &pid, sizeof(pid), {});
+    const int32_t pid = ask("W", {socket, status}, waiting);
     if (pid <= 1) throw Error(fmt::format("Python sent {} as the number of a process", pid));
     return pid;
   } catch (const SocketClosed&) {
@@ -222,16 +243,24 @@ pid_t PythonServer::start_worker(int socket, int status) {
   }
 }
 
-std::string PythonServer::end_of_worker(pid_t pid) {
-  const std::lock_guard lock(mutex_);
+std::string PythonServer::end_of_worker(pid_t pid, const InterruptCheck& interrupt) {
+  using Clock = std::chrono::steady_clock;
+  struct NoAnswer {};
+  const auto deadline = Clock::now() + kMostWait;
+  const auto number = static_cast<int32_t>(pid);
+  std::string question(1 + sizeof(number), 'E');
+  std::memcpy(question.data() + 1, &number, sizeof(number));
   try {
-    std::array<char, 5> question{'E'};
-    const auto number = static_cast<int32_t>(pid);
-    std::copy_n(reinterpret_cast<const char*>(&number), sizeof(number), question.begin() + 1);
-    send_bytes(control_, question.data(), question.size());
-    int32_t status = 0;
-    receive_bytes(control_, &status, sizeof(status), {});
+    const int32_t status = ask(question, {}, [&] {
+      if (interrupt) interrupt();
+      if (Clock::now() > deadline) throw NoAnswer();
+    });
     return (status == -1 ? "closed its connection" : text_of_status(status)) + printed_->last();
+  } catch (const NoAnswer&) {
+    return fmt::format(
+        "has ended; how is not known, as the process {} that forked it does not answer: it is "
+        "stopped, or busy{}",
+        this->pid(), printed_->last());
   } catch (const SocketClosed&) {
     return "ended with the process that built the dataset, which " + end_of_server();
   }

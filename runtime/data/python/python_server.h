@@ -3,9 +3,12 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/core/base/interrupt.h"
@@ -86,21 +89,29 @@ class PythonServer {
   const std::string& place() const { return place_; }
   const PrintedLines& printed() const { return *printed_; }
 
-  /// Forks a worker that talks over `socket` and writes its progress into the file `status`. Any
-  /// thread may call it. Throws Error when there is no server any more.
-  pid_t start_worker(int socket, int status);
+  /// The process, of which the workers are forks.
+  pid_t pid() const { return child_->pid(); }
 
-  /// How the worker ended: `was ended by signal 9 (Killed)`, with its last lines.
-  std::string end_of_worker(pid_t pid);
+  /// Forks a worker that talks over `socket` and writes its progress into the file `status`. Any
+  /// thread may call it. Calls `waiting` about 20 times a second, and passes on what it throws.
+  /// Throws Error when there is no server any more.
+  pid_t start_worker(int socket, int status, const std::function<void()>& waiting);
+
+  /// How the worker ended: `was ended by signal 9 (Killed)`, with its last lines. Calls `interrupt`
+  /// while it waits, for some seconds at most, and passes on what it throws.
+  std::string end_of_worker(pid_t pid, const InterruptCheck& interrupt);
 
  private:
   std::string end_of_server();
+  int32_t ask(std::string_view question, std::initializer_list<int> files,
+              const std::function<void()>& waiting);
 
   std::string place_;
   std::unique_ptr<PrintedLines> printed_;
   PythonFacts facts_;
-  std::mutex mutex_;  ///< Guards `control_`.
+  std::timed_mutex mutex_;  ///< Guards the members below.
   OpenFile control_;
+  int64_t open_questions_ = 0;  ///< Whose answers are still to come.
   std::unique_ptr<Child> child_;
 };
 

@@ -58,7 +58,7 @@ std::pair<OpenFile, OpenFile> make_sockets() {
 }
 
 void send_bytes(const OpenFile& socket, const void* bytes, size_t size,
-                std::initializer_list<int> files) {
+                const std::function<void()>& waiting, std::initializer_list<int> files) {
   const auto* next = static_cast<const char*>(bytes);
   std::vector<int> numbers(files);
   while (size > 0) {
@@ -74,8 +74,13 @@ void send_bytes(const OpenFile& socket, const void* bytes, size_t size,
       first->cmsg_len = CMSG_LEN(numbers.size() * sizeof(int));
       std::memcpy(CMSG_DATA(first), numbers.data(), numbers.size() * sizeof(int));
     }
-    const ssize_t sent = ::sendmsg(socket.number(), &header, MSG_NOSIGNAL);
+    const ssize_t sent = ::sendmsg(socket.number(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) {
+      pollfd ready{socket.number(), POLLOUT, 0};
+      if (::poll(&ready, 1, kPollMilliseconds) <= 0 && waiting) waiting();
+      continue;
+    }
     if (sent <= 0) throw SocketClosed();
     next += sent;
     size -= static_cast<size_t>(sent);
@@ -83,12 +88,13 @@ void send_bytes(const OpenFile& socket, const void* bytes, size_t size,
   }
 }
 
-void send_message(const OpenFile& socket, const std::string& message) {
+void send_message(const OpenFile& socket, const std::string& message,
+                  const std::function<void()>& waiting) {
   const auto length = static_cast<uint32_t>(message.size());
   std::string all(sizeof(length), '\0');
   std::memcpy(all.data(), &length, sizeof(length));
   all += message;
-  send_bytes(socket, all.data(), all.size());
+  send_bytes(socket, all.data(), all.size(), waiting);
 }
 
 void receive_bytes(const OpenFile& socket, void* bytes, size_t size,

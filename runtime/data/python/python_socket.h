@@ -20,12 +20,14 @@ class SocketClosed : public Error {
 /// Two connected sockets: ours, and that of a Python process.
 std::pair<OpenFile, OpenFile> make_sockets();
 
-/// Sends all bytes, with copies of the open files `files`. Throws SocketClosed.
+/// Sends all bytes, with copies of the open files `files`. Calls `waiting` about 20 times a second
+/// while the other side does not take them, and passes on what it throws. Throws SocketClosed.
 void send_bytes(const OpenFile& socket, const void* bytes, size_t size,
-                std::initializer_list<int> files = {});
+                const std::function<void()>& waiting, std::initializer_list<int> files = {});
 
 /// Sends a message with its length before it.
-void send_message(const OpenFile& socket, const std::string& message);
+void send_message(const OpenFile& socket, const std::string& message,
+                  const std::function<void()>& waiting);
 
 /// Receives exactly `size` bytes; `file` becomes an open file that came with them, if it is not
 /// null. Calls `waiting` about 20 times a second while nothing comes, and passes on what it throws.

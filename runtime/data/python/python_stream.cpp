@@ -25,7 +25,7 @@ void PythonStream::begin(const StreamPass& pass) {
   place_ = "null";
   is_moved_ = true;
   state_ = "null";
-  number_ = given_ = 0;
+  number_ = given_ = early_ = 0;
   is_end_ = false;
   ahead_.clear();
 }
@@ -43,7 +43,7 @@ std::optional<Record> PythonStream::next(const InterruptCheck& interrupt) {
 void PythonStream::receive(const InterruptCheck& interrupt) {
   if (!worker_ || !worker_->is_usable()) {
     worker_.reset();
-    worker_ = std::make_unique<PythonWorker>(*server_, timeout_);
+    worker_ = std::make_unique<PythonWorker>(*server_, timeout_, interrupt);
   }
   const uint64_t seed = mix_seed({pass_.seed, static_cast<uint64_t>(pass_.number)});
   const std::string request =
@@ -56,16 +56,19 @@ void PythonStream::receive(const InterruptCheck& interrupt) {
   try {
     bytes = worker_->ask(request, interrupt);
   } catch (const PythonError& error) {
+    worker_.reset();  // its dataset has stopped in the middle of a pass
     throw Error(fmt::format("example {}: {}", error.index(), error.what()));
   }
   PythonAnswer answer(bytes);
   if (answer.text(1) != "R") throw Error("Python sent an answer of an unknown kind");
   const auto number = answer.number<int64_t>();
+  const auto early = answer.number<uint32_t>();
   const auto state = answer.text(answer.number<uint32_t>());
-  if (number < 0 || try_read_json(state).is_discarded()) {
+  if (number < 0 || early > 1 || try_read_json(state).is_discarded()) {
     throw Error("Python sent a place in the dataset that cannot be read");
   }
-  number_ = number;
+  number_ = number - early;
+  early_ = early;
   given_ = 0;
   state_ = state;
   is_end_ = answer.number<uint32_t>() != 0;
@@ -75,8 +78,9 @@ void PythonStream::receive(const InterruptCheck& interrupt) {
 }
 
 std::string PythonStream::save() const {
-  if (is_moved_) return place_;
-  return fmt::format(R"({{"state":{},"number":{},"after":{}}})", state_, number_, given_);
+  if (is_moved_ || given_ < early_) return place_;
+  return fmt::format(R"({{"state":{},"number":{},"after":{}}})", state_, number_ + early_,
+                     given_ - early_);
 }
 
 void PythonStream::load(const std::string& state, const InterruptCheck& interrupt) {
@@ -86,8 +90,7 @@ void PythonStream::load(const std::string& state, const InterruptCheck& interrup
                         json["number"].is_number_integer() && json.contains("after") &&
                         json["after"].is_number_integer();
   if (!is_place) throw Error("the checkpoint's place in the dataset cannot be read: " + state);
-  const bool is_beginning = json["number"] == 0 && json["after"] == 0 && json["state"].is_null();
-  if (is_beginning) return;
+  if (json["number"] == 0 && json["after"] == 0) return;  // the beginning
   place_ = state;
   is_moved_ = true;
   ahead_.clear();

@@ -169,19 +169,23 @@ struct PythonWorker::Progress {
   }
 };
 
-PythonWorker::PythonWorker(PythonServer& server, double timeout)
+PythonWorker::PythonWorker(PythonServer& server, double timeout, const InterruptCheck& interrupt)
     : server_(server),
       timeout_(timeout),
       progress_(std::make_unique<Progress>()),
       released_(std::make_shared<Released>()) {
   auto [ours, theirs] = make_sockets();
   socket_ = std::move(ours);
-  pid_ = server_.start_worker(theirs.number(), progress_->file.number());
+  pid_ = server_.start_worker(theirs.number(), progress_->file.number(), [&] {
+    if (interrupt) interrupt();
+    check_start();
+  });
   process_ = OpenFile(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
 }
 
 PythonWorker::~PythonWorker() {
-  if (!has_ended_) ::kill(pid_, SIGKILL);
+  // A worker that waits for a request ends by itself when the socket closes, and can clean up.
+  if (!has_ended_ && !is_usable_) ::kill(pid_, SIGKILL);
 }
 
 Batch PythonWorker::load(std::span<const int64_t> indices, std::span<const uint64_t> seeds) {
@@ -207,19 +211,18 @@ std::string PythonWorker::ask(const std::string& request, const InterruptCheck& 
   progress_->since = Clock::now();
   std::string answer;
   try {
-    send_message(socket_, request);
-    answer = receive_message(
-        socket_,
-        [&] {
-          if (interrupt) interrupt();
-          check_process();
-          check_progress();
-        },
-        file);
+    const auto waiting = [&] {
+      if (interrupt) interrupt();
+      check_process();
+      check_progress();
+    };
+    send_message(socket_, request, waiting);
+    answer = receive_message(socket_, waiting, file);
   } catch (const SocketClosed&) {
     has_ended_ = true;
-    throw PythonError(progress_->now().first, fmt::format("the Python process {} that read it {}",
-                                                          pid_, server_.end_of_worker(pid_)));
+    throw PythonError(progress_->now().first,
+                      fmt::format("the Python process {} that read it {}", pid_,
+                                  server_.end_of_worker(pid_, interrupt)));
   }
   is_usable_ = true;
   if (!answer.starts_with('X')) return answer;
@@ -252,6 +255,25 @@ void PythonWorker::check_progress() {
         "{}: example {} takes longer than {:g} s in the Python process {} (`timeout: 300` ends a "
         "training that waits for longer)\n",
         server_.place(), progress.last.first, kLongExample, pid_);
+    [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());
+  }
+}
+
+/// The process that forks workers may be stopped, or the dataset's own threads keep it busy.
+void PythonWorker::check_start() {
+  Progress& progress = *progress_;
+  const double seconds = std::chrono::duration<double>(Clock::now() - progress.since).count();
+  if (timeout_ > 0 && seconds > timeout_) {
+    throw Error(fmt::format(
+        "the Python process {} that forks workers has not answered for {:.3g} s (`timeout`): it is "
+        "stopped, or busy",
+        server_.pid(), seconds));
+  }
+  if (timeout_ == 0 && seconds > kLongExample && !progress.has_said) {
+    progress.has_said = true;
+    const std::string line =
+        fmt::format("{}: the Python process {} that forks workers has not answered for {:g} s\n",
+                    server_.place(), server_.pid(), kLongExample);
     [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());
   }
 }

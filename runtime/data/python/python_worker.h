@@ -39,9 +39,10 @@ class PythonError : public Error {
 /// differs from the one before. Or the answer is `X`, i64 an index or -1, and the text of an error.
 class PythonWorker {
  public:
-  /// `timeout` is how long an example may take, in seconds; 0: any time, with a line on standard
-  /// error after a minute.
-  PythonWorker(PythonServer& server, double timeout);
+  /// `timeout` is how long an example may take, and the start of the process, in seconds; 0: any
+  /// time, with a line on standard error after a minute. Throws Error when there is no process, and
+  /// passes on what `interrupt` throws.
+  PythonWorker(PythonServer& server, double timeout, const InterruptCheck& interrupt);
   /// Ends the worker's process.
   ~PythonWorker();
   PythonWorker(const PythonWorker&) = delete;
@@ -69,6 +70,7 @@ class PythonWorker {
 
   void check_process();
   void check_progress();
+  void check_start();
   [[noreturn]] void fail_late(double seconds);
   Batch read_batch(std::string_view answer, OpenFile file, std::span<const int64_t> indices);
 

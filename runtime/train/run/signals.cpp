@@ -19,6 +19,9 @@ volatile sig_atomic_t received_signal = 0;
 std::array<struct sigaction, kAskToEnd.size() + kIgnored.size()> old_actions;
 
 extern "C" void on_signal(int signal_number) {
+  // SIGUSR1 is a mere request: it changes nothing after another one. Who passes a signal on, that
+  // may have come here by itself, sends it.
+  if (received_signal != 0 && signal_number == SIGUSR1) return;
   if (received_signal != 0) _exit(128 + signal_number);
   received_signal = signal_number;
 }

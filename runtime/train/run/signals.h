@@ -8,9 +8,9 @@ namespace stepop {
 
 /// During its lifetime, a signal that asks the program to end sets a flag, which the loop reads
 /// between steps: SIGINT, SIGTERM, SIGUSR1 (Slurm sends it before its time limit) and SIGHUP (the
-/// terminal is gone; not under nohup). A second signal ends the process at once, with the status
-/// 128 + its number. SIGPIPE and SIGXFSZ are ignored, so a closed pipe or a full quota is an error
-/// of `write` with a message. Only one may exist at a time.
+/// terminal is gone; not under nohup). A second signal other than SIGUSR1 ends the process at once,
+/// with the status 128 + its number. SIGPIPE and SIGXFSZ are ignored, so a closed pipe or a full
+/// quota is an error of `write` with a message. Only one may exist at a time.
 class SignalGuard {
  public:
   SignalGuard();

@@ -8,7 +8,9 @@
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -17,6 +19,7 @@
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/write/eval_writer.h"
 #include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/system/read_file.h"
 #include "tests/eval_out/callbacks/run_callback.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
@@ -259,6 +262,53 @@ TEST_CASE("a metric of your own is named by its file or its module") {
         "PythonMetric m was ended by signal 9 and wrote nothing to its standard error");
   CHECK(data.failure("metric: my_metrics.py:bia") ==
         "PythonMetric m: metric: " + file + " has no bia; did you mean bias?");
+}
+
+TEST_CASE("a metric that ends Python has no number, whatever its exit status says") {
+  const Measured data;
+  data.folder().write("ends.py",
+                      "import os, sys\n"
+                      "def quits(target, prediction): os._exit(0)\n"
+                      "def exits(target, prediction): sys.exit()\n"
+                      "def prints(target, prediction):\n"
+                      "    print('half', flush=True)\n"
+                      "    os._exit(0)\n"
+                      "class Mute(Exception):\n"
+                      "    def __str__(self): raise TypeError\n"
+                      "def mute(target, prediction): raise Mute\n"
+                      "def long(target, prediction): raise ValueError('y' * 50_000_000)\n");
+  for (const std::string name : {"quits", "exits"}) {
+    CHECK(data.failure("metric: ends.py:" + name) ==
+          "PythonMetric m: the metric ended Python with exit status 0 before it gave a number: it "
+          "must return one, not call sys.exit or os._exit");
+  }
+  CHECK(data.failure("metric: ends.py:prints").find("found: half") != std::string::npos);
+  CHECK(data.failure("metric: ends.py:mute").find("Mute") != std::string::npos);
+  const std::string message = data.failure("metric: ends.py:long");
+  CHECK(message.find("ValueError: yyy") != std::string::npos);
+  CHECK(message.size() < 20'000);
+}
+
+TEST_CASE("what a metric has started ends with it") {
+  const Measured data;
+  data.folder().write("starts.py",
+                      "import os, time\n"
+                      "def metric(target, prediction):\n"
+                      "    child = os.fork()\n"
+                      "    if child == 0:\n"
+                      "        time.sleep(100)\n"
+                      "        os._exit(0)\n"
+                      "    return child\n");
+  const auto child = static_cast<pid_t>(data.scalars("metric: starts.py:metric").at("metric"));
+  bool is_over = false;
+  for (int i = 0; i < 500 && !is_over; ++i) {
+    // Whoever adopted it may not have noted its end yet.
+    const auto state = try_read_file(fmt::format("/proc/{}/stat", child));
+    is_over = !state || state->find(") Z ") != std::string::npos;
+    if (!is_over) ::usleep(10'000);
+  }
+  CHECK(is_over);
+  if (!is_over) ::kill(child, SIGKILL);
 }
 
 TEST_CASE("a metric that is not there, or does not fit, is an error that says what helps") {

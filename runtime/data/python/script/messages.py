@@ -44,6 +44,11 @@ QUICK_EXAMPLE = 200e-6  # seconds; see Reader.read
 COLD_EXAMPLE = 20e-3  # seconds; what takes less may be quick when it is read once more
 MEMORY_CHECKED_EVERY = 64  # batches
 MUCH_MEMORY = 1 << 30  # bytes that a worker may grow by beside doubling
+MOST_SAID = 2000  # characters of what an exception says
+MOST_TEXT = 16000  # characters of an error with its traceback and causes
+MOST_CAUSES = 10
+MOST_FRAMES = 40  # of a traceback
+MOST_DEPTH = 64  # of values in values; NumPy takes no more dimensions
 
 
 class Refused(Exception):
@@ -87,23 +92,70 @@ def send_message(connection, message, files=()):
         connection.sendall(head + message)
 
 
-def text_of(error):
+def shortened(text, most):
+    return text if len(text) <= most else "%s ... (%d characters)" % (text[:most], len(text))
+
+
+def said_by(error):
+    """What the exception says. Its __str__ is the user's code, which may fail."""
+    try:
+        is_syntax = isinstance(error, SyntaxError) and error.filename
+        return shortened(str(error.msg if is_syntax else error), MOST_SAID) or "(without a message)"
+    except Exception as failure:
+        return "(its message cannot be read: %s)" % type(failure).__name__
+
+
+def text_of_one(error):
     """The exception in one line, then Python's traceback without the frames of this script."""
     if isinstance(error, Refused):
         return str(error)
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames
+    own = [frame for frame in traceback.extract_tb(error.__traceback__)
            if frame.filename != "<string>" and not frame.filename.startswith("<frozen ")]
-    name = type(error).__name__
-    said = str(error) or "(without a message)"
     place = "%s:%s: " % (own[-1].filename, own[-1].lineno) if own else ""
     if isinstance(error, SyntaxError) and error.filename:
-        place, said = "%s:%s: " % (error.filename, error.lineno), error.msg
-    lines = ["%s%s: %s" % (place, name, said)]
+        place = "%s:%s: " % (error.filename, error.lineno)
+    lines = ["%s%s: %s" % (place, type(error).__name__, said_by(error))]
     if own:
         lines.append("Traceback of Python (most recent call last):")
-        lines += "".join(traceback.format_list(own)).rstrip("\n").split("\n")
-    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None:
-        lines.append("caused by " + text_of(cause).replace("\n", "\n  "))
+        first = own if len(own) <= MOST_FRAMES else own[:MOST_FRAMES // 2]
+        last = own[len(first):][-MOST_FRAMES // 2:]
+        lines += "".join(traceback.format_list(first)).rstrip("\n").split("\n")
+        if last:
+            lines.append("  ... %d frames are left out" % (len(own) - len(first) - len(last)))
+            lines += "".join(traceback.format_list(last)).rstrip("\n").split("\n")
     return "\n".join(lines)
+
+
+def text_of(error):
+    """The exception and its causes, each with its traceback, up to a limit."""
+    texts, known = [], set()
+    while error is not None and id(error) not in known:
+        if len(texts) > MOST_CAUSES:
+            texts.append("further causes are left out")
+            break
+        known.add(id(error))
+        text = text_of_one(error)
+        texts.append("caused by " + text.replace("\n", "\n  ") if texts else text)
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return shortened("\n".join(texts), MOST_TEXT)
+
+
+# --- Processes that the dataset forks
+
+
+class Copies:
+    """A process that the dataset forks and that comes back has the sockets of the one that forked it: stepop would take
+    its answers for those of the other."""
+
+    def __init__(self):
+        self.pid = os.getpid()
+
+    def end(self, what):
+        """Ends such a process."""
+        if os.getpid() == self.pid:
+            return
+        try:
+            print("a process %d that %s forked came back from the dataset and was ended here; end it with os._exit(0)" % (
+                os.getpid(), what), file=sys.stderr, flush=True)
+        finally:
+            os._exit(1)

@@ -7,16 +7,21 @@
 NUMBERS = (bool, int, float, numpy.number, numpy.bool_)
 
 
-def describe(value):
+def describe(value, depth=0):
     """What a value is, in a few words: `float32 [3, 32, 32]`."""
+    if depth > 4:
+        return "..."
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return "%s %s" % (str(value.dtype).replace("torch.", ""), list(value.shape))
     if isinstance(value, dict):
-        return "{%s}" % ", ".join("%s: %s" % (key, describe(each)) for key, each in value.items())
+        return "{%s}" % ", ".join("%s: %s" % (key, describe(each, depth + 1)) for key, each in list(value.items())[:8])
     if isinstance(value, (tuple, list)):
-        if is_numbers(value):
-            return "%s of %d numbers" % (type(value).__name__, len(value))
-        inside = ", ".join(describe(each) for each in value[:8])
+        try:
+            if is_numbers(value):
+                return "%s of %d numbers" % (type(value).__name__, len(value))
+        except TooDeep:
+            return "%s in itself" % type(value).__name__
+        inside = ", ".join(describe(each, depth + 1) for each in value[:8])
         return ("(%s)" if isinstance(value, tuple) else "[%s]") % inside
     if is_image(value):
         return "image %s %d x %d" % (value.mode, value.width, value.height)
@@ -28,14 +33,24 @@ def is_image(value):
     return image is not None and isinstance(value, image.Image)
 
 
-def is_numbers(value):
+class TooDeep(Refused):
+    """Values in values have no end, or are deeper than any array."""
+
+    def __init__(self, place="an example"):
+        super().__init__("%s: values are nested more than %d deep: does a list or a map hold itself?" % (place, MOST_DEPTH))
+
+
+def is_numbers(value, depth=0):
     """Whether a list or tuple holds numbers alone, in any nesting: it is an array then."""
+    if depth > MOST_DEPTH:
+        raise TooDeep
     if len(value) == 0:
         return isinstance(value, list)
     kinds = set(map(type, value))
     if all(issubclass(kind, NUMBERS) for kind in kinds):
         return True
-    return all(issubclass(kind, (list, tuple)) for kind in kinds) and all(map(is_numbers, value))
+    return (all(issubclass(kind, (list, tuple)) for kind in kinds)
+            and all(is_numbers(each, depth + 1) for each in value))
 
 
 def children(value):
@@ -58,16 +73,22 @@ def is_texts(value, count):
     return isinstance(value, (list, tuple)) and len(value) == count and all(isinstance(each, str) for each in value)
 
 
-def leaves(name, value, found, count=None):
+def leaves(name, value, found, count=None, depth=0):
     """Adds the values inside of `value` to `found`; `count` is the number of examples of a batch."""
-    parts = None if count and is_texts(value, count) else children(value)
+    try:
+        if depth > MOST_DEPTH:
+            raise TooDeep
+        parts = None if count and is_texts(value, count) else children(value)
+    except TooDeep:
+        key = "/".join(name.split("/")[:4])
+        raise TooDeep('"%s%s"' % (key, "" if key == name else "/...") if name else "an example") from None
     if parts is None:
         if name in found:
             raise Refused('two values have the name "%s"' % name)
         found[name] = value
         return
     for part, each in parts:
-        leaves(name + "/" + part if name else part, each, found, count)
+        leaves(name + "/" + part if name else part, each, found, count, depth + 1)
 
 
 PLAIN = (int, float, str)

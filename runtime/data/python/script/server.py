@@ -3,6 +3,8 @@
 
 # --- The process that forks the workers
 
+WORKERS_END_SECONDS = 1.5  # of those that have nothing more to do
+
 
 def end_with_parent(libc, parent):
     libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -29,6 +31,9 @@ def keep_freed_memory(libc):
 def run_worker(connection, status_file, dataset, setup, collate, is_first, libc, parent):
     end_with_parent(libc, parent)
     keep_freed_memory(libc)
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None:
+        processes._children = set()  # they are not this process's, but its parent's
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
@@ -39,6 +44,18 @@ def run_worker(connection, status_file, dataset, setup, collate, is_first, libc,
         StreamWorker(connection, dataset, setup, status).serve()
     else:
         Worker(connection, dataset, setup, collate, status, is_first).serve()
+    end_multiprocessing()
+
+
+def end_multiprocessing():
+    """Ends the processes of the dataset's multiprocessing, which would leave their semaphores behind: this process ends
+    by os._exit, which skips that."""
+    util = sys.modules.get("multiprocessing.util")
+    try:
+        if util is not None:
+            util._exit_function()
+    except Exception:
+        traceback.print_exc()
 
 
 class Children:
@@ -67,6 +84,15 @@ class Children:
             time.sleep(0.01)
         return self.ended.get(pid, -1)
 
+    def wait(self):
+        """Waits for workers that end now."""
+        until = time.monotonic() + WORKERS_END_SECONDS
+        while time.monotonic() < until:
+            self.collect()
+            if not self.running:
+                break
+            time.sleep(0.002)
+
 
 def serve(control, dataset, setup, collate):
     libc = ctypes.CDLL(None)
@@ -77,6 +103,7 @@ def serve(control, dataset, setup, collate):
         # The programs that a dataset starts do not get the sockets.
         message, files, _, _ = socket.recv_fds(control, 1, 2, socket.MSG_CMSG_CLOEXEC)
         if not message:
+            children.wait()
             return
         if message == b"E":
             pid = struct.unpack("<i", receive(control, 4))[0]
@@ -119,6 +146,7 @@ def main():
     watcher = threading.Thread(target=watch, args=(control, over[0]), daemon=True)
     watcher.start()
     dataset = collate = None
+    copies = Copies()
     try:
         os.chdir(setup["folder"])
         add_to_path(os.getcwd())
@@ -134,12 +162,15 @@ def main():
     except Exception as error:
         answer = {"error": text_of(error)}
     except SystemExit as error:
-        answer = {"error": "the dataset ended Python: SystemExit: %s" % error}
+        answer = {"error": "the dataset ended Python: SystemExit: %s" % said_by(error)}
+    copies.end("the making of the dataset")
     os.write(over[1], b"1")
     watcher.join()
-    send_message(control, json.dumps(answer).encode())
+    # Names of files that are not UTF-8 have characters that stand alone for a byte, which JSON's readers refuse.
+    send_message(control, json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))
     if "error" not in answer:
         serve(control, dataset, setup, collate)
+    end_multiprocessing()
     sys.stdout.flush()
     os._exit(0)
 

@@ -76,6 +76,15 @@ def named_array(name, value, index):
         raise Refused('"%s": %s' % (name, error), index) from None
 
 
+def of_one_kind(values):
+    """Arrays and tensors as arrays, where some are of NumPy and others of PyTorch."""
+    if len({isinstance(value, numpy.ndarray) for value in values}) < 2:
+        return values
+    return [value.resolve_conj().resolve_neg().numpy()
+            if not isinstance(value, (numpy.ndarray, str)) and str(value.dtype)[len("torch."):] in NUMPY_TYPES else value
+            for value in values]
+
+
 NUMPY_TYPES = {
     "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
     "complex64", "complex128", "uint16", "uint32", "uint64"}
@@ -114,7 +123,7 @@ class Column:
             self.type, self.shape = self.values.dtype.name, list(self.values.shape)
             self.is_stacked = True
             return
-        values = [named_array(name, value, index) for index, value in zip(indices, values)]
+        values = of_one_kind([named_array(name, value, index) for index, value in zip(indices, values)])
         first = values[0]
         self.values = values
         self.is_text = isinstance(first, str)
@@ -206,6 +215,15 @@ class QuickColumn(Column):
             self.is_quick = self.is_stacked = True
         if self.is_quick:
             self.shape = [len(values), *shape]
+
+
+def name_bytes(name):
+    """A key in UTF-8, in which a connection has it."""
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        raise Refused('"%s": the name of a value is not valid Unicode: give it another one by keys' % (
+            name.encode("ascii", "backslashreplace").decode())) from None
 
 
 def columns_of(examples, indices):

@@ -99,6 +99,7 @@ class Reader:
         self.is_first = is_first
         self.is_new = True
         self.count = 0
+        self.copies = Copies()
         # Whether the generators are seeded before each example. As long as no example took a random
         # number, any seed gives the same, and `untouched` has the states that nobody changed.
         self.is_random = False
@@ -107,7 +108,11 @@ class Reader:
     def get(self, index):
         self.count += 1
         self.status[0], self.status[1] = index, self.count
-        return self.dataset[index]
+        try:
+            return self.dataset[index]
+        finally:
+            if os.getpid() != self.copies.pid:
+                self.copies.end("example %d" % index)
 
     def named(self, example, index):
         try:
@@ -232,8 +237,11 @@ class Worker:
             seeds = struct.unpack_from("<%dQ" % count, message, 8 + 8 * count)
             self.buffers.release(struct.unpack_from("<%dI" % released, message, 8 + 16 * count))
             try:
-                self.send(self.reader.read(indices, seeds))
+                columns = self.reader.read(indices, seeds)
+                self.reader.copies.end("collate_fn")
+                self.send(columns)
             except Exception as error:
+                self.reader.copies.end("collate_fn")
                 # What is no Refused happened in the example that was read last.
                 last = self.status[0]
                 index = error.index if isinstance(error, Refused) and len(indices) > 1 else last
@@ -243,6 +251,7 @@ class Worker:
     def send(self, columns):
         tensors, texts, size = [], [], 0
         for column in columns:
+            name_bytes(column.name)
             if column.is_text:
                 texts.append(column)
                 continue

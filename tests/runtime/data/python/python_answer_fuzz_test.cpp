@@ -114,7 +114,7 @@ const std::vector<std::string> kWords = {
 TEST_CASE("a mutated answer with a batch is read or refused") {
   const Fake fake(R"({"kind": "Fake", "versions": "Python 0", "iterable": false, "size": 9})");
   PythonServer server(fake.setup(), {});
-  auto worker = std::make_unique<PythonWorker>(server, 5);
+  auto worker = std::make_unique<PythonWorker>(server, 5, InterruptCheck());
   fake.write("answer", with_length(batch_answer()));
   CHECK(load(*worker) == 0);
   const uint64_t seed = fuzz_seed();
@@ -132,7 +132,7 @@ TEST_CASE("a mutated answer with a batch is read or refused") {
         ++refused;
       }
     });
-    if (!worker->is_usable()) worker = std::make_unique<PythonWorker>(server, 5);
+    if (!worker->is_usable()) worker = std::make_unique<PythonWorker>(server, 5, InterruptCheck());
   }
   CHECK(read + refused == count - fuzz_first());
   if (count > 500) CHECK(read > 10);
@@ -146,7 +146,7 @@ TEST_CASE("an answer that lies about its memory is refused") {
     const std::string layout = R"({"tensors": [)" + tensor + R"(], "texts": []})";
     fake.write("answer", with_length("B" + bytes_of(uint32_t{0}) + bytes_of(size) +
                                      bytes_of(uint32_t{0}) + with_length(layout)));
-    PythonWorker worker(server, 5);
+    PythonWorker worker(server, 5, {});
     return message_of([&] { load(worker); });
   };
   CHECK(message(R"(["x", "int64", [2], 0])") == "no error");
@@ -169,11 +169,11 @@ TEST_CASE("an answer that lies about its memory is refused") {
   CHECK(message(R"(["x", "int64", [2], 0])", 1 << 20) ==
         "Python shared less memory than it announced");
   fake.write("answer", bytes_of(~uint32_t{0}));
-  PythonWorker worker(server, 5);
+  PythonWorker worker(server, 5, {});
   CHECK(message_of([&] { load(worker); }) == "Python announced a message of 4294967295 bytes");
   CHECK_FALSE(worker.is_usable());
   fake.write("pid", bytes_of(int32_t{-1}));
-  CHECK(message_of([&] { PythonWorker(server, 5); }) ==
+  CHECK(message_of([&] { PythonWorker(server, 5, {}); }) ==
         "Python sent -1 as the number of a process");
 }
 
@@ -182,9 +182,9 @@ TEST_CASE("a mutated answer of an iterable dataset is read or refused") {
   const auto server = std::make_shared<PythonServer>(fake.setup(), InterruptCheck());
   std::string record;
   append_example({.tensors = {{"x", at::arange(12)}}, .texts = {{"name", "one"}}}, record);
-  const std::string good = "R" + bytes_of(int64_t{0}) + with_length(R"({"place": [1, null]})") +
-                           bytes_of(uint32_t{1}) + bytes_of(uint32_t{2}) + with_length(record) +
-                           with_length(record);
+  const std::string good = "R" + bytes_of(int64_t{1}) + bytes_of(uint32_t{1}) +
+                           with_length(R"({"place": [1, null]})") + bytes_of(uint32_t{1}) +
+                           bytes_of(uint32_t{2}) + with_length(record) + with_length(record);
   const auto read_all = [](PythonStream& stream) {
     int64_t count = 0;
     Random random(0);
@@ -201,7 +201,7 @@ TEST_CASE("a mutated answer of an iterable dataset is read or refused") {
     PythonStream stream(server, {}, 5);
     stream.begin({});
     CHECK(read_all(stream) == 2);
-    CHECK(stream.save() == R"({"state":{"place": [1, null]},"number":0,"after":2})");
+    CHECK(stream.save() == R"({"state":{"place": [1, null]},"number":1,"after":1})");
   }
   const uint64_t seed = fuzz_seed();
   FuzzWatch watch("answers of an iterable dataset of Python", seed);

@@ -279,6 +279,154 @@ TEST_CASE("an exception in an example is shown with the example and Python's tra
   CHECK(message.ends_with("\nSystemExit: enough"));
 }
 
+constexpr const char* kStrange = R"(import numpy
+
+class Mute(Exception):
+    def __str__(self): raise TypeError("no text")
+
+def long(index): raise ValueError("y" * 50_000_000)
+def mute(index): raise Mute()
+def circle(index):
+    first, second = ValueError("one"), ValueError("two")
+    first.__cause__, second.__cause__ = second, first
+    raise first
+def deep(index):
+    error = ValueError("0")
+    for number in range(3000):
+        error, inner = ValueError("%d" % (number + 1)), error
+        error.__cause__ = inner
+    raise error
+def first(depth): second(depth + 1)
+def second(depth): first(depth + 1)
+def list_in_itself(index):
+    made = [1]
+    made.append(made)
+    return {"a": {"x": made}}
+def lists_in_itself(index):
+    made = []
+    made.append(made)
+    return {"x": made}
+def map_in_itself(index):
+    made = {"y": 1}
+    made["x"] = made
+    return made
+def only_itself(index):
+    made = []
+    made.append(made)
+    return made
+def tuple_of_itself(index):
+    made = []
+    made.append(made)
+    return made, 3
+
+class Strange:
+    def __init__(self, call): self.call = globals()[call]
+    def __len__(self): return 8
+    def __getitem__(self, index): return self.call(index)
+
+class Grows(Strange):
+    def __init__(self): raise ValueError("y" * 50_000_000)
+)";
+
+TEST_CASE("an exception whose text is long, fails or has no end is shown in a limit") {
+  const PythonFiles files(kStrange);
+  std::string said;
+  const auto message = [&](const std::string& call) {
+    const auto dataset = files.dataset("Strange", "kwargs: {call: " + call + "}");
+    std::string text = message_of([&] { batch_of(*dataset, {2, 3}); });
+    CHECK(text.size() < 20'000);
+    // The worker goes on.
+    CHECK(message_of([&] { batch_of(*dataset, {2, 3}); }).starts_with("example 2: "));
+    return text;
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  has(message("long"), "ValueError: yyyy");
+  has(message("long"), "yyy ... (50000000 characters)\nTraceback");
+  has(message("mute"), "Mute: (its message cannot be read: TypeError)\n");
+  has(message("circle"), "ValueError: one\n");
+  has(message("circle"), "\ncaused by ValueError: two");
+  has(message("deep"), "ValueError: 3000\n");
+  has(message("deep"), "caused by ValueError: 2991");
+  has(message("deep"), "further causes are left out");
+  has(message("first"), "RecursionError: ");
+  has(message("first"), "frames are left out");
+  CHECK(message_of([&] { files.dataset("Grows"); }).size() < 20'000);
+}
+
+TEST_CASE("a list or a map that holds itself is refused with its key") {
+  const PythonFiles files(kStrange);
+  const auto message = [&](const std::string& call, const std::string& more = "") {
+    const auto dataset = files.dataset("Strange", "kwargs: {call: " + call + "}" + more);
+    return message_of([&] { batch_of(*dataset, {2, 3}); });
+  };
+  const std::string end = "values are nested more than 64 deep: does a list or a map hold itself?";
+  CHECK(message("list_in_itself") == "example 2: \"a/x/1/1/...\": " + end);
+  CHECK(message("lists_in_itself") == "example 2: \"x\": " + end);
+  CHECK(message("map_in_itself") == "example 2: \"x/x/x/x/...\": " + end);
+  CHECK(message("map_in_itself", ", keys: {z: x}") == "example 2: \"x/x/x/x/...\": " + end);
+  CHECK(message("tuple_of_itself", ", keys: [z, y]") == "example 2: \"z\": " + end);
+  CHECK(message("tuple_of_itself") == "example 2: \"0\": " + end);
+  CHECK(message("only_itself", ", keys: [z]") == "example 2: an example: " + end);
+}
+
+constexpr const char* kNames = R"(import numpy
+
+NAME = "caf\udce9"
+MADE = {"key": {NAME: 1}, "inner": {"a": {NAME: "text"}}, "value": {"x": NAME}}
+
+class Names:
+    """A file's name that is not UTF-8 has such characters."""
+    def __init__(self, what): self.what = what
+    def __len__(self): return 8
+    def __getitem__(self, index): return MADE[self.what]
+
+class Stream:
+    def __init__(self, what): self.what = what
+    def __iter__(self): return iter([MADE.get(self.what, {"x": 1})] * 8)
+    def state_dict(self): return {"file": NAME if self.what == "state" else "", "low": -float("inf") if self.what == "infinite" else 0}
+    def load_state_dict(self, state): pass
+
+class Classes(Names):
+    classes = [NAME, "b"]
+    def __getitem__(self, index): return numpy.zeros(2), 1
+
+class Fails(Names):
+    def __init__(self): raise FileNotFoundError(NAME)
+)";
+
+TEST_CASE("a key that is not Unicode is refused, and no other text breaks the connection") {
+  const PythonFiles files(kNames);
+  const auto message = [&](const std::string& name, const std::string& what,
+                           const std::string& more = "") {
+    return message_of([&] {
+      const auto dataset = files.dataset(name, "kwargs: {what: " + what + "}" + more);
+      batch_of(*dataset, {2, 3});
+    });
+  };
+  const std::string end = ": the name of a value is not valid Unicode: give it another one by keys";
+  CHECK(message("Names", "key") == "\"caf\\udce9\"" + end);
+  CHECK(message("Names", "inner") == "\"a/caf\\udce9\"" + end);
+  CHECK(message("Names", "value") == "no error");
+  CHECK(message("Stream", "key", ", examples: 8") == "example 2: example 0: \"caf\\udce9\"" + end);
+  CHECK(message("Stream", "value", ", examples: 8") == "no error");
+  CHECK(message("Classes", "none", ", keys: [image, class]") == "no error");
+  CHECK(message_of([&] { files.dataset("Fails"); }).find("FileNotFoundError: caf?\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("a state that JSON cannot hold is refused with its value") {
+  const PythonFiles files(kNames);
+  for (const std::string what : {"state", "infinite"}) {
+    const auto dataset = files.dataset("Stream", "kwargs: {what: " + what + "}, examples: 8");
+    CHECK(message_of([&] {
+            for (int64_t i = 0; i < 8; ++i) example_of(*dataset, i);
+          }).find("the state of the dataset is not made of") != std::string::npos);
+  }
+}
+
 constexpr const char* kCollate = R"(import numpy
 
 class Own:

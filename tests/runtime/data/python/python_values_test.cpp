@@ -116,6 +116,35 @@ TEST_CASE("tensors and arrays in any layout are read as what they say") {
   });
 }
 
+TEST_CASE("a batch may have arrays of NumPy and tensors of PyTorch under one key") {
+  const PythonFiles files(R"(import numpy, torch
+KINDS = [lambda i: numpy.full((2, 3), i, "float32"), lambda i: torch.full((2, 3), float(i)),
+         lambda i: torch.full((3, 2), float(i)).t(), lambda i: torch._neg_view(torch.full((2, 3), -float(i))),
+         lambda i: torch.full((3, 2), float(i)), lambda i: torch.zeros(2, 3, dtype=torch.bfloat16)]
+class Mixed:
+    def __len__(self): return len(KINDS)
+    def __getitem__(self, index): return {"x": KINDS[index](index)}
+)");
+  const auto dataset = files.dataset("Mixed");
+  for (const std::vector<int64_t>& indices :
+       std::vector<std::vector<int64_t>>{{0, 1, 2, 3}, {1, 0}, {3, 2, 0}, {2, 1, 3}}) {
+    const Batch batch = batch_of(*dataset, indices);
+    for (size_t i = 0; i < indices.size(); ++i) {
+      CHECK(difference(batch["x"][static_cast<int64_t>(i)],
+                       at::full({2, 3}, indices[i], at::kFloat)) == "");
+    }
+  }
+  const auto message = [&](const std::vector<int64_t>& indices) {
+    return message_of([&] { batch_of(*dataset, indices); });
+  };
+  CHECK(
+      message({0, 4}).starts_with("cannot put examples 0 and 4 into one batch: \"x\" is float32 "
+                                  "[2, 3] in the first and float32 [3, 2] in the second; "));
+  CHECK(
+      message({0, 5}).starts_with("cannot put examples 0 and 5 into one batch: \"x\" is float32 "
+                                  "[2, 3] in the first and bfloat16 [2, 3] in the second; "));
+}
+
 TEST_CASE("numbers become what default_collate makes of them; lists of numbers become tensors") {
   const at::Tensor nested = at::tensor({1, 2, 3, 4}, at::kLong).view({2, 2});
   check({

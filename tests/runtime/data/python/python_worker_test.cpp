@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -162,6 +165,7 @@ def leaves_a_child(index):
 def hangs(index): time.sleep(100)
 def slow(index): time.sleep(0.15)
 def interrupted(index): raise KeyboardInterrupt
+def returns_twice(index): os.fork()
 
 class Ends:
     def __init__(self, how, at=5): self.how, self.at = globals()[how], at
@@ -205,6 +209,140 @@ TEST_CASE("a worker that is killed between two batches is reported at the next o
   const std::string message = message_of([&] { batch_of(*dataset, {2}); });
   CHECK(has(message, fmt::format("the Python process {} that read it was ended by signal 9", pid)));
   CHECK(number(batch_of(*dataset, {2}), "pid") != pid);
+}
+
+TEST_CASE("a process that an example forks and that comes back gives no examples") {
+  const PythonFiles files(kEnds);
+  const std::string said = errors_of([&] {
+    const auto dataset = files.dataset("Ends", "kwargs: {how: returns_twice}");
+    for (int i = 0; i < 30; ++i) {
+      for (const int64_t first : {0, 5, 9, 15}) {
+        const Batch batch = batch_of(*dataset, {first, first + 1});
+        REQUIRE(batch["x"][0].item<int64_t>() == first);
+        REQUIRE(batch["x"][1].item<int64_t>() == first + 1);
+      }
+    }
+  });
+  CHECK(has(said,
+            " that example 5 forked came back from the dataset and was ended here; end it "
+            "with os._exit(0)\n"));
+}
+
+TEST_CASE("a process that the making of a dataset forks and that comes back is no second server") {
+  const PythonFiles files(R"(import os
+
+class Made:
+    def __init__(self): os.fork()
+    def __len__(self): return 20
+    def __getitem__(self, index): return {"x": index, "pid": os.getpid()}
+)");
+  std::string message;
+  const std::string said = errors_of([&] {
+    const auto dataset = files.dataset("Made");
+    const Batch batch = batch_of(*dataset, {3});
+    CHECK(number(batch, "x") == 3);
+    ::kill(static_cast<pid_t>(number(batch, "pid")), SIGKILL);
+    message = message_of([&] { batch_of(*dataset, {4}); });
+    CHECK(has(message, fmt::format("the Python process {} that read it was ended by signal 9",
+                                   number(batch, "pid"))));
+  });
+  CHECK(has(said, " that the making of the dataset forked came back from the dataset and "));
+}
+
+constexpr const char* kParent = R"(import os
+
+class Parent:
+    def __len__(self): return 200000
+    def __getitem__(self, index): return {"x": index, "pid": os.getpid(), "parent": os.getppid()}
+)";
+
+/// A process that is stopped, and that continues with this object, or after 20 s: what waits for it
+/// in vain must not hold the tests.
+class Stopped {
+ public:
+  explicit Stopped(int64_t pid) : pid_(static_cast<pid_t>(pid)) {
+    ::kill(pid_, SIGSTOP);
+    watch_ = std::thread([this] {
+      for (int i = 0; i < 2000 && !is_over_; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+      was_needed_ = !is_over_;
+      ::kill(pid_, SIGCONT);
+    });
+  }
+  ~Stopped() {
+    is_over_ = true;
+    watch_.join();
+  }
+  bool was_needed() const { return was_needed_; }
+
+ private:
+  pid_t pid_;
+  std::atomic<bool> is_over_ = false, was_needed_ = false;
+  std::thread watch_;
+};
+
+/// Whether an interruption ends a wait while `pid` is stopped.
+bool is_interrupted(int64_t pid, const std::function<void()>& wait) {
+  const Stopped stopped(pid);
+  int calls = 0;
+  const InterruptScope scope([&] {
+    if (++calls >= 3) throw Interrupted("enough");
+  });
+  try {
+    wait();
+  } catch (const Interrupted&) {
+    return !stopped.was_needed();
+  } catch (const Error& error) {
+    MESSAGE(error.what());
+  }
+  return false;
+}
+
+TEST_CASE("while the process that forks workers is stopped, an interruption ends each wait") {
+  const PythonFiles files(kParent);
+  const auto dataset = files.dataset("Parent");
+  const Batch first = batch_of(*dataset, {0});
+  // For how a worker ended.
+  ::kill(static_cast<pid_t>(number(first, "pid")), SIGKILL);
+  CHECK(is_interrupted(number(first, "parent"), [&] { batch_of(*dataset, {1}); }));
+  // For a new worker.
+  CHECK(is_interrupted(number(first, "parent"), [&] { batch_of(*dataset, {2}); }));
+  // The answers that nobody waited for are not taken for later ones.
+  const Batch last = batch_of(*dataset, {3});
+  CHECK(number(last, "x") == 3);
+  ::kill(static_cast<pid_t>(number(last, "pid")), SIGKILL);
+  CHECK(has(message_of([&] { batch_of(*dataset, {4}); }),
+            fmt::format("the Python process {} that read it was ended by signal 9",
+                        number(last, "pid"))));
+}
+
+TEST_CASE("what the process that forks workers does not answer is an error after a time") {
+  const PythonFiles files(kParent);
+  const auto dataset = files.dataset("Parent", "timeout: 0.5");
+  const Batch batch = batch_of(*dataset, {0});
+  const auto parent = number(batch, "parent");
+  const Stopped stopped(parent);
+  ::kill(static_cast<pid_t>(number(batch, "pid")), SIGKILL);
+  CHECK(message_of([&] { batch_of(*dataset, {1}); }) ==
+        fmt::format("example 0: the Python process {} that read it has ended; how is not known, as "
+                    "the process {} that forked it does not answer: it is stopped, or busy",
+                    number(batch, "pid"), parent));
+  CHECK(message_of([&] { batch_of(*dataset, {2}); })
+            .starts_with(fmt::format("the Python process {} that forks workers has not answered "
+                                     "for 0.5",
+                                     parent)));
+  CHECK_FALSE(stopped.was_needed());
+}
+
+TEST_CASE("an interruption ends the wait for a worker that takes no request") {
+  const PythonFiles files(kParent);
+  const auto dataset = files.dataset("Parent");
+  const auto pid = number(batch_of(*dataset, {0}), "pid");
+  std::vector<int64_t> many(100'000);  // more than the socket holds
+  std::iota(many.begin(), many.end(), 0);
+  CHECK(is_interrupted(pid, [&] { batch_of(*dataset, many); }));
+  CHECK(number(batch_of(*dataset, {7}), "x") == 7);
 }
 
 TEST_CASE("an example that takes longer than the timeout is reported with its place") {
@@ -391,6 +529,84 @@ make = lambda size=3: [{"x": (lambda: neighbour.VALUE)()}] * size
                             ", collate_fn: '" + files.path() + "/both.py:collate'"),
                         {0}),
                "x") == 1);
+}
+
+TEST_CASE("what a dataset prints cannot steer the terminal") {
+  const PythonFiles files(R"(import sys
+class Escapes:
+    def __len__(self): return 4
+    def __getitem__(self, index):
+        print("\x1b]0;Title\x07\tnew \u202e")
+        if index: sys.exit("\x1b[31mred")
+        return {"x": index}
+)");
+  const std::string shown = "\\x1b]0;Title\\x07\tnew \\u202e";
+  std::string message;
+  const std::string printed = errors_of([&] {
+    const auto dataset = files.dataset("Escapes");
+    message = message_of([&] { batch_of(*dataset, {1}); });
+  });
+  CHECK(printed.starts_with("data: " + shown + "\n"));
+  CHECK(printed.ends_with("\ndata: SystemExit: \\x1b[31mred\n"));
+  CHECK(has(message, "ended with exit status 1\n" + shown + "\n"));
+  CHECK_FALSE(has(printed + message, "\x1b"));
+}
+
+constexpr const char* kPool = R"(import multiprocessing, os, time
+
+def double(value): return 2 * value
+
+class Pool:
+    """Each of its processes makes semaphores with names."""
+    def __init__(self):
+        self.context = multiprocessing.get_context("spawn")
+        self.lock = self.context.Lock()
+        self.pool = None
+    def __len__(self): return 10
+    def __getitem__(self, index):
+        if self.pool is None: self.pool = self.context.Lock(), self.context.Queue()
+        if index == 9: time.sleep(100)
+        return {"x": index, "pid": os.getpid()}
+)";
+
+std::vector<std::string> semaphores() {
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator("/dev/shm")) {
+    if (file.path().filename().string().starts_with("sem.mp-")) names.push_back(file.path());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The semaphores of multiprocessing that are left behind by `call`. Other tests may make some,
+/// too.
+std::vector<std::string> left_behind(const std::function<void()>& call) {
+  const auto before = semaphores();
+  call();
+  std::vector<std::string> left;
+  for (int i = 0; i < 500; ++i) {
+    left.clear();
+    std::ranges::set_difference(semaphores(), before, std::back_inserter(left));
+    if (left.empty()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return left;
+}
+
+TEST_CASE("a dataset that uses multiprocessing leaves no semaphores behind") {
+  const PythonFiles files(kPool);
+  // After a good end its processes clean up by themselves, and say nothing.
+  CHECK(errors_of([&] {
+          CHECK(left_behind([&] {
+                  batch_of(*files.dataset("Pool"), {1, 2});
+                }) == std::vector<std::string>{});
+        }) == "");
+  // A worker that is killed has multiprocessing's own process clean up.
+  CHECK(left_behind([&] {
+          const auto dataset = files.dataset("Pool", "timeout: 0.5");
+          batch_of(*dataset, {1, 2});
+          errors_of([&] { message_of([&] { batch_of(*dataset, {9}); }); });
+        }) == std::vector<std::string>{});
 }
 
 TEST_CASE("a dataset without examples has none") {

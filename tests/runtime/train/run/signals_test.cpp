@@ -43,6 +43,20 @@ TEST_CASE("a second signal ends the process at once with its number") {
   CHECK(WEXITSTATUS(status) == 128 + SIGTERM);
 }
 
+TEST_CASE("a second signal that is SIGUSR1 changes nothing") {
+  const pid_t child = fork();
+  if (child == 0) {
+    const SignalGuard guard;
+    raise(SIGTERM);
+    raise(SIGUSR1);
+    _exit(SignalGuard::received());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == SIGTERM);
+}
+
 TEST_CASE("a closed pipe is an error of write, not the end") {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
