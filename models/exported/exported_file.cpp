@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/json_text.h"
+#include "runtime/core/base/number_text.h"
 #include "runtime/core/formats/json_file.h"
 #include "runtime/core/formats/zip_file.h"
 #include "runtime/core/system/mapped_file.h"
@@ -28,12 +31,27 @@ at::ScalarType exported_type(int64_t number) {
 
 using Json = nlohmann::json;
 
+int64_t whole_number(const Json& value) {
+  const bool is_too_large = value.is_number_unsigned() &&
+                            value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()};
+  if (!value.is_number_integer() || is_too_large) {
+    throw Error(fmt::format("expected a whole number, found {}", write_json(value)));
+  }
+  return value.get<int64_t>();
+}
+
+std::string error_text(const Json::exception& error) {
+  const std::string text = error.what();  // `[json.exception.out_of_range.403] key 'x' not found`
+  const size_t end = text.find("] ");
+  return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
+}
+
 namespace {
 
 /// A whole number of a size, which is the same for all inputs.
 int64_t fixed_size(const Json& size) {
   if (!size.contains("as_int")) throw Error("has a size that depends on an input");
-  return size.at("as_int").get<int64_t>();
+  return whole_number(size.at("as_int"));
 }
 
 std::vector<int64_t> fixed_sizes(const Json& sizes) {
@@ -65,13 +83,32 @@ class Archive {
     return std::string(file_.bytes().substr(entry.begin, entry.size));
   }
 
+  /// A document, which is nested only so deeply that what reads it may call itself.
   Json json(const std::string& name) const {
-    return parse_json(bytes(name), file_.path() + ": " + name);
+    const std::string where = file_.path() + ": " + name;
+    const auto found = entries_.find(name);
+    if (found != entries_.end()) check_document(found->second, where);
+    return parse_json(bytes(name), where, [&](int depth, Json::parse_event_t, const Json&) {
+      if (depth > kDeepestDocument) throw Error(where + " is nested too deeply");
+      return true;
+    });
   }
 
   const std::string& path() const { return file_.path(); }
 
  private:
+  static constexpr int kDeepestDocument = 2000;
+
+  /// Packed text shrinks to a tenth or a twentieth.
+  static void check_document(const ZipEntry& entry, const std::string& where) {
+    constexpr size_t kMostUnpacked = 100;
+    constexpr size_t kSmall = 10'000'000;
+    if (entry.size <= kSmall || entry.size / kMostUnpacked <= entry.packed_size) return;
+    throw Error(fmt::format("{}: {} unpack to {}: it is damaged, or made to fill the memory", where,
+                            size_text(static_cast<double>(entry.packed_size)),
+                            size_text(static_cast<double>(entry.size))));
+  }
+
   MappedFile file_;
   std::map<std::string, ZipEntry> entries_;
 };
@@ -105,8 +142,8 @@ class TensorReader {
  private:
   at::Tensor tensor(const std::string& name, const Json& meta) {
     constexpr int kStrided = 7;
-    if (meta.at("layout").get<int>() != kStrided) throw Error("is not dense");
-    const at::ScalarType type = exported_type(meta.at("dtype").get<int64_t>());
+    if (whole_number(meta.at("layout")) != kStrided) throw Error("is not dense");
+    const at::ScalarType type = exported_type(whole_number(meta.at("dtype")));
     const auto sizes = fixed_sizes(meta.at("sizes"));
     const auto strides = fixed_sizes(meta.at("strides"));
     const int64_t offset = fixed_size(meta.at("storage_offset"));
@@ -181,7 +218,7 @@ ExportedFile read_exported(const std::string& path) {
     return file;
   } catch (const nlohmann::json::exception& error) {
     throw Error(fmt::format("{}: is damaged, or of another version of torch.export: {}", path,
-                            error.what()));
+                            error_text(error)));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -29,6 +30,13 @@ struct ExportedFile {
 /// Throws Error with the path for another file, a damaged one, and one with tensors that only a
 /// pickle describes.
 ExportedFile read_exported(const std::string& path);
+
+/// A whole number of 64 bits; larger ones would become other numbers. Throws Error for anything
+/// else.
+int64_t whole_number(const nlohmann::json& value);
+
+/// What is wrong with a document, without the parser's own numbers of errors.
+std::string error_text(const nlohmann::json::exception& error);
 
 /// The type with a number of torch.export's schema. Throws Error for an unknown one.
 at::ScalarType exported_type(int64_t number);

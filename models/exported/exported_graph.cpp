@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "models/exported/exported_file.h"
 #include "models/exported/exported_reader.h"
 #include "runtime/core/base/error.h"
 
@@ -39,7 +40,7 @@ std::vector<ExportedPort> read_inputs(const Json& signature, const Json& tensors
       argument = argument.at("as_tensor");
       port.name = argument.at("name");
       for (const auto& size : tensors.at(port.name).at("sizes")) {
-        port.sizes.push_back(size.contains("as_int") ? size.at("as_int").get<int64_t>() : -1);
+        port.sizes.push_back(size.contains("as_int") ? whole_number(size.at("as_int")) : -1);
       }
     } else {
       throw Error(fmt::format("an input of the kind {} is not supported", kind));

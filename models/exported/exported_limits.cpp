@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "models/exported/exported_file.h"
 #include "runtime/core/base/error.h"
 
 namespace stepop {
@@ -67,10 +68,10 @@ ExportedLimits::ExportedLimits(const Json& model, const std::vector<ExportedPort
       const Json least = found->value("min_val", Json());
       const Json most = found->value("max_val", Json());
       const auto size = fmt::format("L['{}'].size()[{}]", name, i);
-      if (least.is_number_integer() && least.get<int64_t>() > 2) {
-        add(fmt::format("{} >= {}", size, least.get<int64_t>()));
+      if (least.is_number_integer() && whole_number(least) > 2) {
+        add(fmt::format("{} >= {}", size, whole_number(least)));
       }
-      if (most.is_number_integer()) add(fmt::format("{} <= {}", size, most.get<int64_t>()));
+      if (most.is_number_integer()) add(fmt::format("{} <= {}", size, whole_number(most)));
     }
   }
 }

@@ -184,6 +184,7 @@ struct ExportedOperations::Run {
       }
     }
     if (operation.call) {
+      if (operation.check != nullptr) operation.check(stack);
       operation.call->callBoxed(stack);
     } else if (operation.block) {
       run_block(*operation.block, stack);
@@ -257,9 +258,11 @@ struct ExportedOperations::Run {
       const ExportedOperation& operation = all.operations[i++];
       try {
         run_one(operation, stack);
+      } catch (const OperationError&) {
+        throw;
       } catch (const std::exception& error) {
-        throw Error(fmt::format("{}{}: {}", operation.name, in_module(operation.module),
-                                error_text(error)));
+        throw OperationError(fmt::format("{}{}: {}", operation.name, in_module(operation.module),
+                                         error_text(error)));
       }
     }
   }

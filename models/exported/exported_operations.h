@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "models/exported/safe_operations.h"
 #include "models/exported/symbolic_operators.h"
+#include "runtime/core/base/error.h"
 
 namespace torch::nn {
 class Module;
@@ -20,6 +22,11 @@ class Module;
 namespace stepop {
 
 class ExportedOperations;
+
+/// Names the operation that failed: of graphs within graphs, the innermost.
+struct OperationError : Error {
+  using Error::Error;
+};
 
 /// An argument of an operation. A slot is a place for a value during a run.
 struct ExportedOperand {
@@ -47,6 +54,8 @@ struct ExportedOperation {
   std::optional<c10::OperatorHandle> call = {};
   SymbolicOperator arithmetic = nullptr;
   std::optional<ExportedBlock> block = {};
+
+  ArgumentCheck check = nullptr;  ///< Before the call.
 
   std::vector<ExportedOperand> operands = {};  ///< In the order of the schema.
   std::vector<size_t> results = {};            ///< Slots; kNowhere for a result that nobody reads.

@@ -108,6 +108,9 @@ int64_t memory_format_of(int64_t number) {
   constexpr std::array formats = {c10::MemoryFormat::Contiguous, c10::MemoryFormat::Contiguous,
                                   c10::MemoryFormat::ChannelsLast,
                                   c10::MemoryFormat::ChannelsLast3d, c10::MemoryFormat::Preserve};
+  if (number < 0 || number >= static_cast<int64_t>(formats.size())) {
+    throw Error(fmt::format("the memory format {} is not known", number));
+  }
   return static_cast<int64_t>(formats.at(static_cast<size_t>(number)));
 }
 
@@ -115,7 +118,7 @@ using Operand = ExportedOperand;
 
 class Reader {
  public:
-  Reader(const Json& graph, const ExportedValues& values) {
+  Reader(const Json& graph, const ExportedValues& values, int depth) : depth_(depth) {
     for (const auto& name : values.inputs) result_->inputs.push_back(slot(name));
     for (const auto& name : values.state) state_.insert(slot(name));
     for (const auto& node : graph.at("nodes")) {
@@ -124,8 +127,11 @@ class Reader {
       try {
         result_->operations.push_back(read_operation(node));
         note_calls(node);
+      } catch (const OperationError&) {
+        throw;
       } catch (const Error& error) {
-        throw Error(fmt::format("{}{}: {}", target, in_module(module_of(node)), error.what()));
+        throw OperationError(
+            fmt::format("{}{}: {}", target, in_module(module_of(node)), error.what()));
       }
     }
     for (const auto& name : values.outputs) {
@@ -165,17 +171,21 @@ class Reader {
       if (value.contains("as_name")) return at_slot(value);
       const Json& number = value.begin().value();
       return constant(number.is_boolean()          ? IValue(number.get<bool>())
-                      : number.is_number_integer() ? IValue(number.get<int64_t>())
+                      : number.is_number_integer() ? IValue(whole_number(number))
                                                    : IValue(number_of(number)));
     };
     const auto [kind, value] = kind_and_value(argument);
     if (kind == "as_none") return constant({});
     if (kind == "as_tensor") return at_slot(*value);
     if (kind == "as_bool") return constant(value->get<bool>());
-    if (kind == "as_int") return constant(value->get<int64_t>());
+    if (kind == "as_int") return constant(whole_number(*value));
     if (kind == "as_float") return constant(number_of(*value));
     if (kind == "as_string") return constant(value->get<std::string>());
-    if (kind == "as_ints") return constant(value->get<std::vector<int64_t>>());
+    if (kind == "as_ints") {
+      std::vector<int64_t> numbers;
+      for (const auto& each : *value) numbers.push_back(whole_number(each));
+      return constant(numbers);
+    }
     if (kind == "as_floats") {
       std::vector<double> numbers;
       for (const auto& each : *value) numbers.push_back(number_of(each));
@@ -200,9 +210,9 @@ class Reader {
       });
     }
     if (kind == "as_scalar_type") {
-      return constant(static_cast<int64_t>(exported_type(value->get<int64_t>())));
+      return constant(static_cast<int64_t>(exported_type(whole_number(*value))));
     }
-    if (kind == "as_memory_format") return constant(memory_format_of(value->get<int64_t>()));
+    if (kind == "as_memory_format") return constant(memory_format_of(whole_number(*value)));
     if (kind == "as_layout") return constant(static_cast<int64_t>(c10::Layout::Strided));
     if (kind == "as_device") return {.kind = Operand::Kind::kDevice};
     throw Error(fmt::format("an argument of the kind {} is not supported", kind));
@@ -253,14 +263,18 @@ class Reader {
   }
 
   /// A graph within an operation, whose values have names of their own.
-  static std::shared_ptr<const ExportedOperations> read_inner(const Json& graph) {
+  std::shared_ptr<const ExportedOperations> read_inner(const Json& graph) const {
+    constexpr int kDeepest = 64;
+    if (depth_ == kDeepest)
+      throw Error(fmt::format("graphs lie more than {} deep in it", kDeepest));
     const auto names_of = [](const Json& values) {
       std::vector<std::string> names;
       for (const auto& each : values) names.push_back(name_of(*kind_and_value(each).second));
       return names;
     };
-    return read_operations(
-        graph, {.inputs = names_of(graph.at("inputs")), .outputs = names_of(graph.at("outputs"))});
+    const ExportedValues values{.inputs = names_of(graph.at("inputs")),
+                                .outputs = names_of(graph.at("outputs"))};
+    return Reader(graph, values, depth_ + 1).result();
   }
 
   void read_block(const Json& inputs, ExportedOperation& operation) const {
@@ -291,9 +305,10 @@ class Reader {
                            : fmt::format("{}.{}", name->name, name->overload_name);
       operation.call = c10::Dispatcher::singleton().findSchema(*name);
       if (!operation.call) throw Error("there is no such operation here");
-      if (name->name == "aten::from_file") {  // the only one; it also makes files
-        throw Error("it opens a file, which a network must not");
+      if (const std::string why = why_refused(*operation.call); !why.empty()) {
+        throw Error(fmt::format("it {}, which a network must not", why));
       }
+      operation.check = find_argument_check(*operation.call);
       read_arguments(inputs, operation);
     } else {
       operation.arithmetic = find_symbolic_operator(target, inputs.size());
@@ -352,6 +367,7 @@ class Reader {
     }
   }
 
+  int depth_;  ///< Of this graph in others.
   std::shared_ptr<ExportedOperations> result_ = std::make_shared<ExportedOperations>();
   std::map<std::string, size_t> slots_;
   std::set<size_t> state_;
@@ -362,7 +378,7 @@ class Reader {
 
 std::shared_ptr<ExportedOperations> read_operations(const Json& graph,
                                                     const ExportedValues& values) {
-  return Reader(graph, values).result();
+  return Reader(graph, values, 0).result();
 }
 
 }  // namespace stepop

@@ -206,7 +206,7 @@ logger: {print_freq: 30, save_checkpoint_freq: 100, visuals: [gen], visual_debug
        "train/T_period: left out: another scheme reads it",
        "eval/pure: an evaluation always goes through the steps",
        "eval/evaluators/fid: left out: \"some_fid\" is not here",
-       "logger/is_mel_spectrogram: a picture has 1 or 3 channels"});
+       "logger/is_mel_spectrogram: an injector of your own logs a spectrogram"});
   // The notes are in the file as well.
   CHECK(read_bytes(folder / "sr/sr.yaml").find("\n#   anything: no counterpart\n") !=
         std::string::npos);
@@ -240,7 +240,8 @@ train: {niter: 2, mega_batch_factor: 1, mod_batch_factor_also_disable_checkpoint
 )");
   check_notes(
       result,
-      {"dist_backend: left out: --processes N trains with several processes, over gloo\n",
+      {"dist_backend: left out: --processes N trains with several processes; distributed/backend "
+       "says by what\n",
        "datasets/train/weights: no counterpart\n", "datasets/train/eval: no counterpart\n",
        "networks/generator/blocks_per_checkpoint: left out: checkpoint_modules says what is "
        "computed again\n",

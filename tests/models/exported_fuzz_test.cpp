@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "models/exported/safe_operations.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/formats/zip_file.h"
 #include "runtime/train/networks/network.h"
@@ -323,6 +324,77 @@ TEST_CASE("an operation of an exported network that cannot be is refused") {
             .starts_with(": is damaged, or of another version of torch.export: "));
   CHECK(refused(argument, {{"as_string", "x"}}).ends_with(": Expected Tensor but got String"));
   CHECK(refused(argument, {{"as_none", true}}).ends_with(": Expected Tensor but got None"));
+}
+
+TEST_CASE("an exported network calls no operation that leaves its memory or opens files") {
+  const auto refused = [](const std::string& name) {
+    const std::string text =
+        with_patches({{"models/model.json", replaced("/graph_module/graph/nodes/1/target",
+                                                     "torch.ops." + name + ".default")}});
+    return text.ends_with(", which a network must not");
+  };
+  for (const char* name : {"inductor._reinterpret_tensor", "inductor._alloc_from_pool",
+                           "aten._reshape_alias", "aten.set_", "aten._nested_view_from_buffer",
+                           "aten._cholesky_solve_helper", "aten.max_pool2d_with_indices_backward",
+                           "aten.segment_reduce", "aten._sparse_coo_tensor_unsafe",
+                           "aten.slow_conv_transpose2d", "aten._fused_adam_", "quantized.linear"}) {
+    CAPTURE(std::string(name));
+    CHECK(refused(name));
+  }
+  CHECK_FALSE(refused("aten.relu"));
+}
+
+TEST_CASE("every operation of LibTorch beside aten is refused in an exported network") {
+  for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    const auto operation = c10::Dispatcher::singleton().findSchema(name);
+    if (!operation || name.name.starts_with("aten::")) continue;
+    CAPTURE(name.name);
+    CHECK(why_refused(*operation) != "");
+  }
+}
+
+void check_arguments(const char* name, const char* overload, torch::jit::Stack arguments) {
+  const auto operation = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+  CHECK(why_refused(operation) == "");
+  const ArgumentCheck check = find_argument_check(operation);
+  REQUIRE(check != nullptr);
+  check(arguments);
+}
+
+TEST_CASE("sizes with which an operation would leave its memory are refused") {
+  const auto ones = [](at::IntArrayRef sizes) { return at::ones(sizes); };
+  const auto norm = [&](int64_t channels) {
+    check_arguments("aten::_native_batch_norm_legit_no_training", "",
+                    {ones({2, 4, 3}), c10::IValue(), c10::IValue(), ones({channels}), ones({4})});
+  };
+  CHECK(message_of([&] { norm(4); }) == "no error");
+  CHECK(message_of([&] { norm(1); }) == "a number for each channel is [1], expected [4]");
+  const auto weight = [&](int64_t rows) {
+    check_arguments("aten::_weight_norm", "", {ones({8, 3}), ones({rows, 1}), int64_t{0}});
+  };
+  CHECK(message_of([&] { weight(8); }) == "no error");
+  CHECK(message_of([&] { weight(1); }) == "the length of the weights is [1, 1], expected [8]");
+  const auto attention = [&](int64_t values) {
+    check_arguments("aten::scaled_dot_product_attention", "",
+                    {ones({1, 2, 9, 4}), ones({1, 2, 9, 4}), ones({1, 2, values, 4})});
+  };
+  CHECK(message_of([&] { attention(9); }) == "no error");
+  CHECK(message_of([&] { attention(2); }) == "it has 9 keys and 2 values");
+  const auto lstm = [&](int64_t rows) {
+    const std::vector<at::Tensor> state{ones({1, 2, 5}), ones({1, 2, 5})};
+    const std::vector<at::Tensor> weights{ones({20, 3}), ones({rows, 5})};
+    check_arguments("aten::lstm", "input",
+                    {ones({4, 2, 3}), state, weights, false, int64_t{1}, 0.0, false, false, false});
+  };
+  CHECK(message_of([&] { lstm(20); }) == "no error");
+  CHECK(message_of([&] { lstm(1); }) == "a weight is [1, 5], expected [20, 5]");
+}
+
+TEST_CASE("numbers of more than 64 bits in an exported network are refused") {
+  const std::string text = with_patches(
+      {{"model_weights_config.json",
+        replaced("/config/first.0.weight/tensor_meta/sizes/0", {{"as_int", uint64_t{1} << 63}})}});
+  CHECK(text.ends_with("expected a whole number, found 9223372036854775808"));
 }
 
 TEST_CASE("mutated bytes of exported networks are read or refused") {

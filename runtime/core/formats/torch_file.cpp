@@ -238,8 +238,32 @@ class TorchFile {
     const bool is_plain =
         maker == "torch._utils _rebuild_tensor_v2" || maker == "torch._utils _rebuild_tensor";
     if (!is_plain || arguments.size() < 4 || arguments[0]->kind != Kind::kOutside) refuse();
-    return view_of(storage_of(*arguments[0]), *arguments[1], arguments[2]->items,
-                   arguments[3]->items, name);
+    at::Tensor tensor = view_of(storage_of(*arguments[0]), *arguments[1], arguments[2]->items,
+                                arguments[3]->items, name);
+    return is_negated(arguments, name) ? copied(tensor.neg()) : tensor;
+  }
+
+  /// Whether the values are stored with the other sign, as those of `torch._neg_view`: the seventh
+  /// argument is a dict of what a storage does not say.
+  bool is_negated(const std::vector<PickleValue*>& arguments, const std::string& name) const {
+    constexpr size_t kMetadata = 6;
+    if (arguments.size() <= kMetadata || arguments[kMetadata]->kind == Kind::kNone) return false;
+    const PickleValue& metadata = *arguments[kMetadata];
+    const PickleValue* negated = metadata.find("neg");
+    const size_t known = negated == nullptr ? 0 : 1;
+    if (metadata.kind != Kind::kDict || metadata.items.size() != 2 * known) {
+      fail(name + ": a tensor with properties that are not read; clone() makes a plain one");
+    }
+    return negated != nullptr && negated->number != 0;
+  }
+
+  /// Counts a tensor that is a copy: many views of one storage would each become one.
+  at::Tensor copied(at::Tensor tensor) {
+    copied_ += static_cast<double>(tensor.nbytes());
+    if (is_too_much_unpacked(copied_, static_cast<double>(file_->bytes().size()))) {
+      fail(fmt::format("its tensors take {}: {}", size_text(copied_), unpack_remedy(copied_)));
+    }
+    return tensor;
   }
 
   /// Checks that the view lies inside of its storage, and has no more values than that.
@@ -274,12 +298,7 @@ class TorchFile {
     const at::Tensor view = at::from_blob(
         begin, shape, steps, [owner = storage.owner](void*) {}, options);
     if (view.is_contiguous()) return view;
-    // Many views of one storage would each become a copy of it.
-    copied_ += static_cast<double>(view.nbytes());
-    if (is_too_much_unpacked(copied_, static_cast<double>(file_->bytes().size()))) {
-      fail(fmt::format("its tensors take {}: {}", size_text(copied_), unpack_remedy(copied_)));
-    }
-    return view.contiguous();
+    return copied(view.contiguous());
   }
 
   std::string path_;

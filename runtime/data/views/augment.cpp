@@ -176,7 +176,7 @@ STEPOP_REGISTER_DATASET(
       {"boxes", "[]", "keys of boxes [N, 4]: left, top, right, bottom"},
       {"keypoints", "[]", "keys of keypoints [N, 2 or more]: x, y, anything"},
       {"shift", "0", "most pixels up, down, left, right; the border is repeated"},
-      {"flip", "false", "every second one is mirrored, left and right exchanged"},
+      {"flip", "false", "each is mirrored with probability 1/2, left and right exchanged"},
       {"noise", "0", "standard deviation of normal noise; stays within [-1, 1]"},
       {"key", "image", "which value is the image; the same as one key in `images`"}}});
 

@@ -91,8 +91,8 @@ class DlasTranslation {
     if (value.as_list().empty()) set("device", "cpu");
     if (value.as_list().size() > 1) {
       note("gpu_ids",
-           "one device is used; --processes N trains with several processes, which share it or "
-           "the CPU");
+           "one process uses one device; --processes N trains with several processes, each on a "
+           "device of its own");
     }
   }
 

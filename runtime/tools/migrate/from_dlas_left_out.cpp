@@ -21,7 +21,8 @@ constexpr std::array kLeftOut = {
     Row{"force_start_step", "a training begins with step 0, or resumes"},
     Row{"wandb_run_name", "left out: a run is sent by the name of its folder"},
     Row{"wandb_progress_use_raw_steps", "left out: steps are those of the training"},
-    Row{"dist_backend", "left out: --processes N trains with several processes, over gloo"},
+    Row{"dist_backend",
+        "left out: --processes N trains with several processes; distributed/backend says by what"},
     Row{"ddp_find_unused_parameters", "left out: --processes N sums gradients without it"},
     Row{"ddp_static_graph", "left out: --processes N sums gradients without it"},
     Row{"keep_optimizer_states_on_cpu", "averages stay on the device of the weights"},
@@ -47,9 +48,7 @@ constexpr std::array kLeftOut = {
     Row{"logger/recurrent_visual_indices",
         "pictures are [B, C, H, W]: {type: indices_extractor, dim: 1, in: x, out: [x0, x1]} takes "
         "some out of a sequence"},
-    Row{"logger/is_mel_spectrogram",
-        "a picture has 1 or 3 channels: an injector of your own logs a spectrogram by "
-        "extra_metrics"},
+    Row{"logger/is_mel_spectrogram", "an injector of your own logs a spectrogram by extra_metrics"},
     Row{"eval/pure", "an evaluation always goes through the steps"},
     Row{"eval/compute_psnr", "nothing reads it there; evaluators: {psnr: {type: psnr, ...}}"},
     Row{"eval/compute_fea", "nothing reads it there"},

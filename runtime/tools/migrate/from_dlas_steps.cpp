@@ -64,9 +64,9 @@ class StepsTranslation {
                                 "says how to write one",
                                 model->describe()));
       }
-      if (*model == Value("byol")) take_byol(place, network);
-      return leave_unread(place, network, kOfNetwork,
-                          find_component(models().kind(), model->as_text()));
+      const std::string kind = model->as_text();  // take_byol moves what `model` points to
+      if (kind == "byol") take_byol(place, network);
+      return leave_unread(place, network, kOfNetwork, find_component(models().kind(), kind));
     }
   }
 

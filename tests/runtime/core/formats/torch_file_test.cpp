@@ -38,6 +38,22 @@ TEST_CASE("tensors that PyTorch saved are read with the same bits, in both of it
   }
 }
 
+TEST_CASE("a tensor that is stored with the other sign has its own") {
+  const ScratchFolder folder;
+  run_python(
+      "import sys, torch\n"
+      "for old in (True, False):\n"
+      "    torch.save({'x': torch._neg_view(torch.tensor([1.0, -2.0]))}, sys.argv[1 + old],\n"
+      "               _use_new_zipfile_serialization=not old)",
+      {folder.path("new.pt"), folder.path("old.pt")});
+  for (const char* name : {"new.pt", "old.pt"}) {
+    CAPTURE(std::string(name));
+    const at::Tensor found = load_weights(folder.path(name)).tensors.at("x");
+    CHECK(found[0].item<float>() == -1);
+    CHECK(found[1].item<float>() == 2);
+  }
+}
+
 TEST_CASE("tensors outlive the file's name") {
   const ScratchFolder folder;
   write_files(folder);

@@ -47,6 +47,17 @@ std::string translated(const Value& config) {
   return text;
 }
 
+TEST_CASE("keys before the kind of a byol network are left out by name") {
+  std::string yaml = kBase;
+  const std::string g = "{type: generator, which_model: toy_g, nf: 4, scale: 2}";
+  yaml.replace(yaml.find(g), g.size(),
+               "{type: generator, hidden_layer: 3, aug_enable: true, which_model_G: byol, "
+               "image_size: 8}");
+  const std::string text = translated(parse_yaml(yaml, {"base", 0}));
+  CHECK(text.find("networks/g/hidden_layer: 3 is left out") != std::string::npos);
+  CHECK(text.find("which_model_G: byol") != std::string::npos);
+}
+
 /// The keys at each place whose addition changes neither the translated config nor a note.
 std::vector<std::string> vanished(const std::string& place, const std::vector<std::string>& keys) {
   const Value base = parse_yaml(kBase, {"base", 0});
