@@ -230,6 +230,13 @@ TEST_CASE("list WORD names the components with that in their name or kind") {
   CHECK(some.starts_with("models\n  LeNet "));
   CHECK(some.find("optimizers") == std::string::npos);
   CHECK(run_in(folder, "stepop list optimizers").out.starts_with("optimizers\n"));
+  const std::string one = run_in(folder, "stepop list callback confusion").out;
+  CHECK(one.starts_with("callbacks\n  confusion_matrix "));
+  CHECK(one.find("\n  accuracy ") == std::string::npos);
+  CHECK(
+      run_in(folder, "stepop list optimiser").err ==
+      "stepop: stepop list optimiser: no component or kind of component has that in its name; did "
+      "you mean optimizer?\n");
   const CommandResult none = run_in(folder, "stepop list nothing");
   CHECK(none.exit_code == 2);
   CHECK(none.err ==

@@ -169,8 +169,25 @@ SplitWords split_words(const std::vector<std::string>& words, const CommandInfo*
   return split;
 }
 
+/// The words of a training for those after `train`: `digits.yaml` alone is a config.
+std::string words_of_training(const std::vector<std::string>& rest) {
+  std::string words;
+  std::string name;
+  for (const auto& word : rest) {
+    const bool is_config = word.ends_with(".yaml") || word.ends_with(".yml");
+    if (is_config && name.empty() && words.find("-b") == std::string::npos) {
+      const size_t slash = word.rfind('/');
+      const size_t begin = slash == std::string::npos ? 0 : slash + 1;
+      name = word.substr(begin, word.rfind('.') - begin);
+      words += fmt::format("{}-n {} -b", words.empty() ? "" : " ", shell_word(name));
+    }
+    words += (words.empty() ? "" : " ") + shell_word(word);
+  }
+  return words.empty() ? "-b base.yaml" : words;
+}
+
 /// The advice for a first word that other programs know; `rest` are the words after it.
-std::string as_elsewhere(const std::string& word, const std::string& rest) {
+std::string as_elsewhere(const std::string& word, const std::vector<std::string>& rest) {
   const size_t equals = word.find('=');
   if (equals != std::string::npos && equals > 0) {  // Hydra's form
     std::string path = word.substr(0, equals);
@@ -179,7 +196,7 @@ std::string as_elsewhere(const std::string& word, const std::string& rest) {
     return fmt::format("; did you mean --{} {}?", path, shell_word(word.substr(equals + 1)));
   }
   if (word == "train" || word == "fit" || word == "run") {
-    return fmt::format("; -t trains: stepop {} -t", rest.empty() ? "-b base.yaml" : rest);
+    return fmt::format("; -t trains: stepop {} -t", words_of_training(rest));
   }
   if (word == "resume" || word == "continue")
     return "; stepop -p logs/RUN -t resumes a run, --resume the newest of a name";
@@ -198,22 +215,32 @@ const CommandInfo* read_command(const std::vector<std::string>& words) {
   if (command != nullptr || begins_option(word)) return command;
   std::vector<std::string> names;
   for (const CommandInfo* known : commands()) names.emplace_back(known->name);
-  std::string rest;
-  for (size_t i = 1; i < words.size(); ++i) rest += (i > 1 ? " " : "") + shell_word(words[i]);
+  const std::vector<std::string> rest(words.begin() + 1, words.end());
   std::string help = as_elsewhere(word, rest);
+  // Between a command and a misspelt `train`, the nearer one is meant.
+  names.emplace_back("train");
   const auto near = nearest_names(word, names, 1);
-  if (help.empty() && !near.empty()) help = "; did you mean " + near[0] + "?";
+  if (help.empty() && !near.empty()) {
+    help = near[0] == "train" ? as_elsewhere("train", rest) : "; did you mean " + near[0] + "?";
+  }
   const bool is_sentence = help.ends_with('?');
   throw UsageError(fmt::format("no command \"{}\"{}{} `stepop --help` lists the commands", word,
                                help, is_sentence ? "" : ";"));
 }
 
-void check_operands(const CommandInfo* command, const std::vector<std::string>& operands) {
+void check_operands(const CommandInfo* command, const std::vector<std::string>& operands,
+                    bool is_resumed = false) {
   const size_t most = command == nullptr ? 0 : command->most;
   if (operands.size() > most) {
     const std::string word = operands[most];
     if (command != nullptr) {
       throw UsageError(fmt::format("stepop {}: stray word \"{}\"", command->name, word));
+    }
+    if (is_resumed) {
+      throw UsageError(
+          fmt::format("stray word \"{}\"; --resume takes none and resumes the newest run of a "
+                      "name; this one is resumed by: stepop -p {} -t",
+                      word, shell_word(word)));
     }
     throw UsageError(
         fmt::format("stray word \"{}\"; a key of the config is set by --path/key VALUE, a list of "
@@ -293,7 +320,8 @@ CommandLine parse_command_line(const std::vector<std::string>& words) {
     choose_from_groups(arguments);
   }
   if (arguments.command == nullptr) {
-    if (!arguments.help && !arguments.version) check_operands(nullptr, arguments.operands);
+    if (!arguments.help && !arguments.version)
+      check_operands(nullptr, arguments.operands, arguments.resume);
     return line;
   }
   if (arguments.command->most > 0 && arguments.operands.empty() && arguments.project) {

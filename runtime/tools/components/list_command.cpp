@@ -1,5 +1,6 @@
 // `stepop list`: the registered components and their parameters.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -11,6 +12,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/json_text.h"
+#include "runtime/core/base/nearest.h"
 #include "runtime/core/config/registry.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/run_source.h"
@@ -105,6 +107,17 @@ nlohmann::ordered_json all_names() {
   return all;
 }
 
+/// The kind or component whose name is nearest; empty for none.
+std::string nearest_listed(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Catalogue* catalogue : Catalogue::all()) {
+    names.push_back(catalogue->kind());
+    for (const auto& registration : catalogue->registrations()) names.push_back(registration.name);
+  }
+  const auto near = nearest_names(word, names, 1);
+  return near.empty() ? "" : near.front();
+}
+
 int list_command(const Arguments& arguments, const ListFlags& own) {
   if (!arguments.base.empty()) {
     load_code(Config(resolve_config(arguments.base, arguments.overrides)), "",
@@ -116,7 +129,7 @@ int list_command(const Arguments& arguments, const ListFlags& own) {
     fmt::print("{}\n", write_json(all_names(), 1));
     return 0;
   }
-  const std::string word = arguments.operands.empty() ? "" : arguments.operands.front();
+  const std::vector<std::string>& words = arguments.operands;
   bool is_found = false;
   for (const Catalogue* catalogue : Catalogue::all()) {
     std::string text;
@@ -125,20 +138,23 @@ int list_command(const Arguments& arguments, const ListFlags& own) {
       width = std::max(width, registration.name.size());
     }
     for (const auto& registration : catalogue->registrations()) {
-      if (!has_word(registration.name, word) &&
-          !has_word(fmt::format("{}s", catalogue->kind()), word))
-        continue;
+      const bool is_meant = std::ranges::all_of(words, [&](const std::string& word) {
+        return has_word(registration.name, word) ||
+               has_word(fmt::format("{}s", catalogue->kind()), word);
+      });
+      if (!is_meant) continue;
       text += fmt::format("  {:<{}} {}\n", registration.name, width, registration.about.summary);
       text += parameter_lines(registration.about.parameters);
     }
     is_found = is_found || !text.empty();
-    if (word.empty() || !text.empty()) fmt::print("{}s\n{}\n", catalogue->kind(), text);
+    if (words.empty() || !text.empty()) fmt::print("{}s\n{}\n", catalogue->kind(), text);
   }
-  if (!is_found && !word.empty()) {
+  if (!is_found && !words.empty()) {
+    const std::string near = nearest_listed(words.back());
     throw UsageError(
-        fmt::format("stepop list {}: no component or kind of component has that in its "
-                    "name; `stepop list` shows all",
-                    word));
+        fmt::format("stepop list {}: no component or kind of component has that in its name; {}",
+                    fmt::join(words, " "),
+                    near.empty() ? "`stepop list` shows all" : "did you mean " + near + "?"));
   }
   return 0;
 }
@@ -146,11 +162,11 @@ int list_command(const Arguments& arguments, const ListFlags& own) {
 STEPOP_REGISTER_COMMAND(list_command, ListFlags,
                         {.name = "list",
                          .group = CommandGroup::kBegin,
-                         .operands = "[WORD | --json] [-b base.yaml]",
+                         .operands = "[WORD [WORD] | --json] [-b base.yaml]",
                          .fewest = 0,
-                         .most = 1,
-                         .about = "components and their parameters, also of the code in -b; WORD "
-                                  "is a part of a name or kind",
+                         .most = 2,
+                         .about = "components and their parameters, also of the code in -b; each "
+                                  "WORD is a part of a name or kind",
                          .takes = "base",
                          .example = "stepop list dataset\nstepop list Adam"});
 

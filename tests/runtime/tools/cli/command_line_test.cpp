@@ -244,6 +244,13 @@ TEST_CASE("what other programs take is answered with what does it here") {
         "no command \"+model.hidden=[1, 2]\"; did you mean --model/hidden '[1, 2]'?" + end);
   CHECK(refusal({"train", "-b", "x.yaml"}) ==
         "no command \"train\"; -t trains: stepop -b x.yaml -t;" + end);
+  CHECK(refusal({"train", "configs/digits.yaml"}) ==
+        "no command \"train\"; -t trains: stepop -n digits -b configs/digits.yaml -t;" + end);
+  CHECK(refusal({"trian", "a.yaml", "b.yaml"}) ==
+        "no command \"trian\"; -t trains: stepop -n a -b a.yaml b.yaml -t;" + end);
+  CHECK(refusal({"-b", "x.yaml", "-t", "--resume", "logs/x"}) ==
+        "stray word \"logs/x\"; --resume takes none and resumes the newest run of a name; this one "
+        "is resumed by: stepop -p logs/x -t");
   CHECK(refusal({"fit"}) == "no command \"fit\"; -t trains: stepop -b base.yaml -t;" + end);
   CHECK(
       refusal({"resume", "logs/a"}) ==
