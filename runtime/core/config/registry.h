@@ -86,8 +86,8 @@ Component read_component(const Config& config, std::string_view path);
 void declare_component(const Catalogue& catalogue, const Config& config, std::string_view path);
 
 /// Makes all paths in a config absolute, so that a printed or saved config loads from any folder:
-/// the declared path parameters of all components, whether they are built or not, the paths of
-/// `init_from`, and callbacks that are scripts.
+/// the declared path parameters of all components, whether they are built or not, their objects of
+/// Python files (`my_data.py:Train`), the paths of `init_from`, and callbacks that are scripts.
 void make_paths_absolute(const Config& config);
 
 /// Name -> factory for one kind of component.

@@ -9,8 +9,24 @@
 
 namespace stepop {
 
+namespace {
+
+enum class Life { kRuns, kIsOver, kIsGone };
+
+/// The process stays a zombie, so that its number, which is that of its group, is not given to
+/// another one. kIsGone: somebody else has waited for it.
+Life life_of(pid_t pid) {
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    return Life::kIsGone;
+  }
+  return info.si_pid != 0 ? Life::kIsOver : Life::kRuns;
+}
+
+}  // namespace
+
 Child::~Child() {
-  if (has_ended_ || ends_ == Ends::kByItself) return;
+  if (has_ended_ || ends_ == Ends::kByItself || life_of(pid_) == Life::kIsGone) return;
   if (ends_ == Ends::kGroupPolitely) {
     end_group();
   } else {
@@ -26,24 +42,21 @@ void Child::end_group() {
   ::kill(-pid_, SIGTERM);
   const auto deadline = Clock::now() + 1s;
   // A group is there until the last of its processes is gone.
-  while ((!has_ended() || ::kill(-pid_, 0) == 0) && Clock::now() < deadline) {
+  while (!has_ended() || ::kill(-pid_, 0) == 0) {
+    if (Clock::now() >= deadline) {
+      ::kill(-pid_, SIGKILL);
+      return;
+    }
     ::poll(nullptr, 0, 10);
   }
-  ::kill(-pid_, SIGKILL);
 }
+
+bool Child::is_over() const { return has_ended_ || life_of(pid_) != Life::kRuns; }
 
 void Child::wait(std::chrono::milliseconds most) const {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + most;
-  while (!has_ended_ && Clock::now() < deadline) {
-    siginfo_t info{};
-    // The process stays a zombie, so that its group's number is not given to another one.
-    const bool is_over =
-        ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        info.si_pid != 0;
-    if (is_over) return;
-    ::poll(nullptr, 0, 5);
-  }
+  while (!is_over() && Clock::now() < deadline) ::poll(nullptr, 0, 5);
 }
 
 bool Child::has_ended() {

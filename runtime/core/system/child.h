@@ -23,7 +23,10 @@ class Child {
   bool has_ended();
   /// Waits until the process has ended, at most so long. The destructor still ends the group.
   void wait(std::chrono::milliseconds most) const;
-  /// Ends what is left of the process's group, after `has_ended` was true.
+  /// The same as `has_ended`, but the destructor still ends the group.
+  bool is_over() const;
+  /// Ends the process and its group as `kGroupPolitely` does, before `has_ended` was true: later
+  /// the group's number may be another one's.
   void end_group();
   /// The status from waitpid, after `has_ended` was true.
   int status() const { return status_; }

@@ -90,7 +90,7 @@ ChildResult run_child(std::vector<std::string> words, const InterruptCheck& inte
   err.close_child_end();
   // Does not wait for the end of the streams: a process that the program started may keep them
   // open.
-  while (!child.has_ended()) {
+  while (ends_group ? !child.is_over() : !child.has_ended()) {
     if (interrupt) interrupt();
     std::array<pollfd, 2> files{{{out.end(), POLLIN, 0}, {err.end(), POLLIN, 0}}};
     // A program that has closed both streams is about to end.

@@ -111,7 +111,8 @@ class StreamWorker:
         except (TypeError, ValueError):
             pass
         raise Refused("the state of the dataset is not made of numbers, texts, lists and maps with texts as keys alone, "
-                      "so it cannot be in a checkpoint; resume: skip reads all examples again instead: %s" % shortened(repr(state), MOST_SAID))
+                      "so it cannot be in a checkpoint; resume: skip reads all examples again instead: %s"
+                      % shortened(repr(state), MOST_SAID))
 
     def chunk(self):
         is_early = self.has_state and not self.is_running
