@@ -22,24 +22,11 @@ constexpr std::string_view kAten = "aten::";
 
 /// The namespaces of LibTorch beside `aten`: parts of its compilers, of its quantization and of its
 /// communication between processes. Those that begin with an underscore are refused, too.
-constexpr std::array<std::string_view, 18> kOfLibTorch = {"c10d",
-                                                          "cuda",
-                                                          "export",
-                                                          "inductor",
-                                                          "mkl",
-                                                          "mkldnn",
-                                                          "mkldnn_prepacked",
-                                                          "onednn",
-                                                          "prepacked",
-                                                          "prim",
-                                                          "prims",
-                                                          "profiler",
-                                                          "quantization",
-                                                          "quantized",
-                                                          "sparse",
-                                                          "symm_mem",
-                                                          "static_runtime",
-                                                          "xnnpack"};
+constexpr std::array<std::string_view, 19> kOfLibTorch = {
+    "c10d",   "cuda",     "export",           "inductor",     "inductor_prims",
+    "mkl",    "mkldnn",   "mkldnn_prepacked", "onednn",       "prepacked",
+    "prim",   "prims",    "profiler",         "quantization", "quantized",
+    "sparse", "symm_mem", "static_runtime",   "xnnpack"};
 
 struct Reason {
   std::string_view names;  ///< Between spaces; `*` stands for anything at the end.

@@ -191,9 +191,8 @@ logger: {print_freq: 30, save_checkpoint_freq: 100, visuals: [gen], visual_debug
   CHECK(at("distributed/shard_optimizer") == Value(true));
   check_notes(
       result,
-      {"gpu_ids: one device is used; --processes N trains with several processes, which share it "
-       "or the "
-       "CPU\n",
+      {"gpu_ids: one process uses one device; --processes N trains with several processes, "
+       "each on a device of its own\n",
        "fp16: becomes precision: float16", "anything: no counterpart\n",
        "datasets/train/fixed_corruptions: interlacing changes nothing there, and becomes none",
        "datasets/train/fetch_alt_image: no second image",
