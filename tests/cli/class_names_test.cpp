@@ -130,6 +130,14 @@ TEST_CASE("an exported file has the names, and what it is given has their number
   }
 }
 
+TEST_CASE("pictures without classes are predicted by a run whose training has names") {
+  const Trained trained;
+  const auto made = run_in(
+      trained.folder, "stepop predict " + trained.run +
+                          " --datasets/predict '{class: ImageFolder, path: new/bee, classes: []}'");
+  CHECK_MESSAGE(made.exit_code == 0, made.err);
+}
+
 TEST_CASE("stepop data has the names of classes beside their numbers") {
   const Trained trained;
   const auto shown = run_well(trained.folder, "stepop data -b a.yaml validation");

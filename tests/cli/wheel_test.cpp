@@ -91,25 +91,27 @@ TEST_CASE("with a wheel an error names the lines of your own code alone, by any 
       const auto result = fresh().run(
           kInOne + "export STEPOP_CXX=" + compiler + "; sed '" + change + "' one.cpp > bad.cpp; " +
           "stepop -n bad -b one.yaml -t --code '[bad.cpp]' --logs bad " + more +
-          "; { grep -n '// here' bad.cpp || grep -n 'cross_entropy(' bad.cpp; } | sed 's/:.*//'");
+          "; { grep -n 'here [*]/' bad.cpp || grep -n 'cross_entropy(' bad.cpp; } | sed 's/:.*//'");
       return std::pair(own_lines(result.err),
                        result.out.substr(result.out.rfind('\n', result.out.size() - 2) + 1));
     };
     const auto [of_step_op, line] = failed("", "--model/classes 2");
     CHECK(of_step_op == "  bad.cpp:" + line.substr(0, line.size() - 1) + ": in One::step_op\n");
     const auto [of_train_op, here] = failed(
-        "s|update_.step(loss);|update_.step(loss); (void)logits.t().matmul(logits.t()); // here|",
+        "s|update_.step(loss);|update_.step(loss); (void)logits.t().matmul(logits.t()); /* here "
+        "*/|",
         "");
-    CHECK(of_train_op.starts_with("  bad.cpp:" + here.substr(0, here.size() - 1) +
-                                  ": in One::step_op"));
+    CHECK(of_train_op.starts_with("  bad.cpp:" + here.substr(0, here.size() - 1) + ": in "));
     CHECK(of_train_op.find(".h:") == std::string::npos);
     CHECK(of_train_op.find("_Z") == std::string::npos);
     CHECK(std::count(of_train_op.begin(), of_train_op.end(), '\n') == 1);
     const auto [of_forward, there] = failed(
-        "s|return layers_->forward(point);|return layers_->forward(at::ones({3, 3})); // here|",
+        "s|return layers_->forward(point);|return layers_->forward(point.matmul(point)); /* here "
+        "*/|",
         "");
-    CHECK(of_forward.starts_with("  bad.cpp:" + there.substr(0, there.size() - 1) +
-                                 ": in OneNetwork::forward\n"));
+    CAPTURE(of_forward);
+    CHECK(of_forward.starts_with("  bad.cpp:" + there.substr(0, there.size() - 1) + ": in "));
+    CHECK(of_forward.find("forward\n") != std::string::npos);
     CHECK(of_forward.find(".h:") == std::string::npos);
   }
 }

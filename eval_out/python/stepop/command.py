@@ -184,7 +184,7 @@ class Started:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(SIGNAL_SECONDS)
             self.process.send_signal(signal.SIGUSR1)
-            self._wait(is_quiet)
+            self.follow(is_quiet)
             sys.stdout.flush()
             signal.raise_signal(asked.number)
             raise

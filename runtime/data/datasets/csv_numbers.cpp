@@ -118,10 +118,34 @@ std::optional<std::string_view> without_unit(std::string_view cell) {
   return std::nullopt;
 }
 
+/// Why a number in the notation of programs or of accounts is no number here; empty for any other
+/// cell.
+std::string notation_advice(std::string_view cell) {
+  cell = without_spaces(cell);
+  const bool is_in_brackets = cell.size() > 2 && cell.front() == '(' && cell.back() == ')';
+  if (is_in_brackets && number_in_style(cell.substr(1, cell.size() - 2), ",", '.')) {
+    return "; where brackets mean less than 0, write a minus in the file";
+  }
+  for (const std::string_view minus : {"\u2212", "\u2013"}) {
+    if (cell.starts_with(minus) && number_in_style(cell.substr(minus.size()), ",", '.')) {
+      return "; its minus is another character than -: replace it in the file";
+    }
+  }
+  if (cell.find('_') != std::string_view::npos && number_in_style(cell, "_", '.')) {
+    return "; take what is between thousands out of the file";
+  }
+  const bool has_base = cell.size() > 2 && cell[0] == '0' &&
+                        (cell[1] == 'x' || cell[1] == 'X' || cell[1] == 'o' || cell[1] == 'b');
+  if (has_base && cell.find_first_not_of("0123456789abcdefABCDEF", 2) == std::string_view::npos) {
+    return "; numbers are read with ten as their base: write them so in the file";
+  }
+  return "";
+}
+
 bool is_like_number(std::string_view cell) {
   const auto number = without_unit(cell).value_or(cell);
   return is_plain(number) || is_too_large(number) || from_decimal_comma(number) ||
-         has_groups(number);
+         has_groups(number) || !notation_advice(cell).empty();
 }
 
 /// `?`, `-`, `#N/A`: cells that stand for no value in some tables.
@@ -165,7 +189,7 @@ std::string number_advice(const std::string& cell, bool has_decimal_commas) {
   }
   if (has_comma) return "; decimal: \",\" reads decimal commas";
   if (are_thousands) return "; take what is between thousands out of the file";
-  return "";
+  return notation_advice(cell);
 }
 
 std::string note_on_text(const CsvTable& table, size_t column, bool has_decimal_commas) {

@@ -253,15 +253,27 @@ class Meta : public Dataset, public KeepsFloat64 {
     return !is_text || is_flat;
   }
 
+  /// The names of categories, a list or a map from 0, 1, 2 and so on; none when they are no texts,
+  /// or others are numbered.
+  static std::vector<std::string> names_by_number(const Value& categories) {
+    const bool is_list = categories.is_list();
+    const size_t count = is_list ? categories.as_list().size() : categories.as_map().size();
+    std::vector<std::string> names;
+    for (size_t i = 0; i < count; ++i) {
+      const Value* name =
+          is_list ? &categories.as_list()[i] : categories.as_map().find(std::to_string(i));
+      if (name == nullptr || !name->is_text()) return {};
+      names.push_back(name->as_text());
+    }
+    return names;
+  }
+
   /// The categories of one folder may be numbered in another way than those of the training.
   void number_classes(MetaField& field, const Config& params) {
     const MetaLoader& loader = field.loader;
-    const bool has_names = loader.kind == MetaLoader::Kind::kCategory && is_label(field) &&
-                           loader.categories.is_list() &&
-                           std::ranges::all_of(loader.categories.as_list(), &Value::is_text);
-    if (!has_names) return;
-    std::vector<std::string> names;
-    for (const auto& name : loader.categories.as_list()) names.push_back(name.as_text());
+    if (loader.kind != MetaLoader::Kind::kCategory || !is_label(field)) return;
+    std::vector<std::string> names = names_by_number(loader.categories);
+    if (names.empty()) return;
     const std::string file = folder_ + "/meta.yaml: " + field.label.key;
     field.classes.emplace(params, key_of(field), std::move(names), file,
                           read_unknown_classes(params));

@@ -61,12 +61,38 @@ std::string describe_files(const Config& params, std::string_view key) {
   return lines;
 }
 
+/// Adds the splits whose rows a part of `value` takes means and classes from: `fit: train`.
+void add_fits(const Value& value, std::set<std::string>& splits) {
+  if (value.is_list()) {
+    for (const auto& item : value.as_list()) add_fits(item, splits);
+  }
+  if (!value.is_map()) return;
+  for (const auto& [key, item] : value.as_map()) {
+    if (key == "fit" && item.is_text()) splits.insert(item.as_text());
+    add_fits(item, splits);
+  }
+}
+
+/// What other parts of the config decide on: the numbers of classes, and what a `fit` found.
+std::string describe_training(const Config& params, const Value& config) {
+  const Config root = params.root();
+  Value::Map decided;
+  if (const Value* names = root.peek("class_names")) decided.set("class_names", *names);
+  std::set<std::string> splits;
+  add_fits(config, splits);
+  for (const auto& split : splits) {
+    if (const Value* part = root.peek("datasets/" + split)) decided.set("fit " + split, *part);
+  }
+  return decided.empty() ? "" : to_yaml(Value(std::move(decided)));
+}
+
 }  // namespace
 
 std::string describe_source(const Config& params, std::string_view key) {
   const Value config = *params.peek(key);
-  return fmt::format("stepop {}\n{}{}{}", STEPOP_VERSION, describe_code(config),
-                     describe_files(params, key), to_yaml(Value(Value::Map{{"dataset", config}})));
+  return fmt::format("stepop {}\n{}{}{}{}", STEPOP_VERSION, describe_code(config),
+                     describe_files(params, key), describe_training(params, config),
+                     to_yaml(Value(Value::Map{{"dataset", config}})));
 }
 
 }  // namespace stepop

@@ -266,6 +266,7 @@ void Session::check_unknown_keys(bool train) {
     check_fixed_examples(config_, *settings_, *splits_);
   } else {
     config_.claim("fixed_example_indices");
+    config_.claim("class_names");  // what is predicted may have no classes
   }
   for (const auto& split : config_.at("datasets").keys()) splits_->declare(split);
   if (!train) declare_hooks(config_);

@@ -211,6 +211,9 @@ TEST_CASE("categories of a meta.yaml have the numbers of the training, unless al
   CHECK(example_of(*dataset, 1).tensors.at("kind_").item<int64_t>() == 2);
   CHECK(example_of(*dataset, 1).texts.at("kind") == "cat");
   CHECK(dataset->notice() == scratch.path("va") + "/meta.yaml: kind: no example of \"ant\"");
+  const auto numbered =
+      datasets().build(config_of(train, meta("map", "{0: cat, 1: bee}")), "datasets/validation");
+  CHECK(values_of<int64_t>(numbered->labels("kind_")) == Numbers{1, 2, 1});
   const auto people =
       datasets().build(config_of(train, meta("others", "[Eve, Joe]")), "datasets/validation");
   CHECK(values_of<int64_t>(people->labels("kind_")) == Numbers{1, 0, 1});
@@ -229,6 +232,21 @@ class Pairs:  # as torchvision's ImageFolder: the numbers follow from the folder
         return len(self.classes)
     def __getitem__(self, i):
         return 0.5, i
+
+class Arrays(Pairs):
+    def __init__(self, names):
+        import numpy
+        self.classes = numpy.array(names)
+
+class Numbered(Pairs):
+    def __init__(self, names):
+        self.classes = {name: number for number, name in enumerate(names)}
+
+class Chain(Pairs):  # as torch.utils.data.ConcatDataset
+    def __init__(self, names):
+        self.datasets = [Pairs(names), Numbered(names)]
+    def __len__(self):
+        return len(self.datasets[0])
 
 class ClassLabel:
     def __init__(self, names):
@@ -257,7 +275,7 @@ class Part:  # as torch.utils.data.Subset
         "{{class: Python, object: \"{}:{}\", kwargs: {{names: {}}}, keys: {}, unknown: {}}}",
         scratch.path("sets.py"), kind, names, keys, unknown);
   };
-  for (const char* kind : {"Pairs", "Part", "Rows"}) {
+  for (const char* kind : {"Pairs", "Part", "Rows", "Arrays", "Numbered", "Chain"}) {
     CAPTURE(kind);
     const std::string keys = kind == std::string("Rows") ? "{x: x, class: label}" : "[x, class]";
     const Config config =

@@ -102,14 +102,34 @@ def is_iterable(dataset):
     return not hasattr(dataset, "__getitem__") and hasattr(dataset, "__iter__")
 
 
+def listed_names(classes):
+    """The names in the order of their numbers, of a list, an array, {name: number} or {number: name}; else None."""
+    if isinstance(classes, dict):
+        numbers = list(range(len(classes)))
+        if all(number in classes for number in numbers):
+            return [classes[number] for number in numbers]
+        values = list(classes.values())
+        if any(type(value) is not int for value in values) or sorted(values) != numbers:
+            return None
+        return sorted(classes, key=classes.get)
+    if hasattr(classes, "tolist"):
+        classes = classes.tolist()
+    return list(classes) if isinstance(classes, (list, tuple)) else None
+
+
 def classes_of(dataset, keys):
-    """The names of classes by the keys of an example: those of a ClassLabel of Hugging Face's datasets, or the list
-    `classes` of a dataset like torchvision's, whose examples are an input and a class."""
+    """The names of classes by the keys of an example: those of a ClassLabel of Hugging Face's datasets, or `classes`
+    of a dataset like torchvision's, whose examples are an input and a class; of several that are one after the other,
+    as in a ConcatDataset, where all have the same ones."""
     for _ in range(10):
         if hasattr(dataset, "features") or hasattr(dataset, "classes") or not hasattr(dataset, "dataset"):
             break
         dataset = dataset.dataset  # such as a Subset's
-    features, names = getattr(dataset, "features", None), getattr(dataset, "classes", None)
+    features, names = getattr(dataset, "features", None), listed_names(getattr(dataset, "classes", None))
+    parts = getattr(dataset, "datasets", None)
+    if features is None and names is None and isinstance(parts, (list, tuple)) and parts:
+        found = [classes_of(part, keys) for part in parts]
+        return found[0] if all(one == found[0] for one in found) else {}
     own = {}
     if isinstance(features, dict):
         for key, feature in features.items():
@@ -120,7 +140,7 @@ def classes_of(dataset, keys):
             own = {key: own[place] for key, place in keys.items() if place in own}
         elif keys is not None:
             own = {key: own[key] for key in keys if key in own}
-    elif isinstance(names, (list, tuple)) and isinstance(keys, list) and len(keys) == 2 and keys[1]:
+    elif names is not None and isinstance(keys, list) and len(keys) == 2 and keys[1]:
         own = {keys[1]: names}
     return {key: list(names) for key, names in own.items()
             if names and all(isinstance(name, str) for name in names) and len(set(names)) == len(names)}

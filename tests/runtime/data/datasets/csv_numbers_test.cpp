@@ -45,6 +45,10 @@ TEST_CASE("numbers in another style are said to be a text, with what reads them"
                                 "; columns: {\"x\": text} says that it is a text");
     CHECK(table.notice(", columns: {x: text}").empty());
   };
+  says("(12)", "where brackets mean less than 0, write a minus in the file");
+  says("\u22125.5", "its minus is another character than -: replace it in the file");
+  says("1_000", "take what is between thousands out of the file");
+  says("0x1F", "numbers are read with ten as their base: write them so in the file");
   const std::string unit =
       "numbers are read without % and signs of currencies: take them out of the file";
   const std::string groups = "take what is between thousands out of the file";

@@ -11,6 +11,8 @@
 #include <thread>
 
 #include "runtime/core/base/interrupt_scope.h"
+#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/config/yaml_writer.h"
 #include "tests/dataset_of.h"
 #include "tests/failing_files.h"
 #include "tests/fuzz.h"
@@ -130,6 +132,37 @@ TEST_CASE("another config, version or source file makes another cache") {
   folder.write("a.csv", "x\n54321\n2\n");
   fs::last_write_time(table, fs::last_write_time(table) + std::chrono::seconds(5));
   CHECK(value() == 54321);
+}
+
+TEST_CASE("what the training decides on, numbers of classes and means, makes another cache") {
+  const ScratchFolder folder;
+  const std::string abc = folder.write("abc.csv", "town,x\na,100\nb,102\nc,\n");
+  const std::string bc = folder.write("bc.csv", "town,x\nb,0\nc,2\nc,\n");
+  const auto last_of = [&](const std::string& train) {
+    const std::string columns =
+        ", columns: {town: {type: class, key: class}, x: float}, missing: {x: mean}";
+    const std::string text = fmt::format(
+        "datasets: {{train: {{class: Csv, path: {}{}}}, validation: {{class: Cached, folder: {}, "
+        "dataset: {{class: Csv, fit: train, path: {}{}}}}}}}",
+        train, columns, folder.path("cache"), bc, columns);
+    const auto read = [](const Config& config) {
+      const auto training = datasets().build(config, "datasets/train");
+      const auto dataset = datasets().build(config, "datasets/validation");
+      const Example example = example_of(*dataset, 2);
+      return std::pair(example.tensors.at("class").item<int64_t>(),
+                       example.tensors.at("x").item<float>());
+    };
+    const Config config(parse_yaml(text, {"test.yaml", 0}));
+    const auto found = read(config);
+    // A run that resumes has what its start found in its config.
+    const Config resumed(parse_yaml(to_yaml(*config.peek()), {"test.yaml", 0}));
+    CHECK(read(resumed) == found);
+    return found;
+  };
+  CHECK(last_of(bc) == std::pair(int64_t{1}, 1.0F));
+  CHECK(count_files(folder) == 1);
+  CHECK(last_of(abc) == std::pair(int64_t{2}, 101.0F));
+  CHECK(count_files(folder) == 2);
 }
 
 TEST_CASE("what is random is refused, unless it is to be frozen") {
