@@ -1,11 +1,12 @@
 # How long the slower tests take, in seconds, on two cores beside two other tests.
 set(test_seconds
-    code/prepare 30 cli/templates 110 cli/install 60 cli/wheel 120 cli/code 110 cli/code_errors 90 cli/guide 70
-    cli/pages 90 cli/kill 60 cli/tune 60 cli/processes_failures 80 cli/processes_everywhere 40 cli/from_dlas_training 40
-    cli/earlier_version 40 cli/export 60 cli/every_config 60 cli/python_data 40 cli/report 40 cli/segmentation 40
-    cli/sweep 50 cli/torture 60 cli/vunet 40 cli/watch 40 cli/machines 40 iterators/vunet/learning 70
-    runtime/train/distributed/world 50 runtime/train/loop/full_disk 60 eval_out/write/eval_writer_kill 40
-    eval_out/python 120 accelerator/command 60 accelerator/tools 100 cmake/site 40)
+    eval_out/python 220 cli/pages 180 cli/wheel 180 cli/processes_failures 120 cli/kill 110 accelerator/command 110
+    cli/templates 100 runtime/train/loop/full_disk 90 accelerator/tools 80 cli/tune 80 cli/install 80 cli/code 100
+    eval_out/callbacks/python_metric 70 iterators/vunet/learning 70 runtime/train/distributed/world 60 cli/processes 50
+    runtime/tools/export/exported_network 50 cli/exported 50 models/exported_fuzz 50 cli/export 40 configs/gallery 40
+    cli/python_data 40 code/prepare 40 cli/processes_everywhere 40 cli/code_errors 60 cli/guide 60
+    runtime/data/python/python_worker 40 runtime/core/formats/torch_file 30 eval_out/write/eval_writer_kill 30
+    cli/sweep 30 cli/class_names 30 accelerator/messages 30 cli/elastic 30 cli/restart 30)
 set(test_seconds_of_others 25)
 
 # The slowest tests begin first, so that none runs alone at the end: ctest measures that, but knows nothing in a fresh

@@ -256,7 +256,7 @@ TEST_CASE("--best shows and sorts by any number, whose last words are enough") {
   CHECK(list[2]["last"].is_null());
   CHECK(run_in(folder, "stepop runs --best lose").err ==
         "stepop: stepop runs: --best: no run has logged \"lose\"; there are train/log_op/loss, "
-        "train/log_op/gain, validation/eval_op/accuracy/accuracy\n");
+        "validation/eval_op/accuracy/accuracy, train/log_op/gain\n");
   CHECK(run_in(folder, "stepop runs --best gain").err ==
         "stepop: stepop runs: --best gain: its name does not say whether lower or higher is "
         "better: --best min:gain or --best max:gain\n");

@@ -159,7 +159,7 @@ const std::vector<Group>& groups() {
        10},
       {"random state", R"(random\.cpu)", 1},
       {"means since the last log", R"(train_means\..*)", 2},
-      {"the best value of stop_when and its step", R"(stop_when\..*)", 6},
+      {"the best value of stop_when and its step", R"(stop_when\..*)", 7},
       {"a number of the iterator", R"(seen\.value)", 1},
       {"a real number of the iterator", R"(level\.value)", 1},
       {"a tensor of the iterator", R"(center\.value)", 1},
