@@ -13,13 +13,15 @@ class KeepsFloat64 {
   virtual ~KeepsFloat64() = default;
 
   /// From now on the numbers of `key` are float64, in examples, batches and labels, where float32
-  /// would lose digits that matter. Called before several threads read.
-  virtual void keep_float64(std::string_view key) = 0;
+  /// would lose digits that matter. Called before several threads read. False where the dataset
+  /// cannot do so.
+  virtual bool keep_float64(std::string_view key) = 0;
 };
 
-/// Asks `dataset` to, if it can.
-inline void keep_float64(Dataset& dataset, std::string_view key) {
-  if (auto* keeper = dynamic_cast<KeepsFloat64*>(&dataset)) keeper->keep_float64(key);
+/// Asks `dataset` to; false when it cannot.
+inline bool keep_float64(Dataset& dataset, std::string_view key) {
+  auto* keeper = dynamic_cast<KeepsFloat64*>(&dataset);
+  return keeper != nullptr && keeper->keep_float64(key);
 }
 
 }  // namespace stepop

@@ -20,6 +20,7 @@
 #include "runtime/data/datasets/csv_fit.h"
 #include "runtime/data/datasets/csv_missing.h"
 #include "runtime/data/datasets/csv_numbers.h"
+#include "runtime/data/datasets/float32_loss.h"
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/data/keeps_float64.h"
 #include "runtime/data/notice.h"
@@ -316,16 +317,17 @@ class Csv : public Dataset, public KeepsFloat64 {
     return keys;
   }
 
-  void keep_float64(std::string_view key) override {
-    for (auto& column : columns_) {
-      if (column.key == key && column.exact.defined()) column.numbers = column.exact;
-    }
+  bool keep_float64(std::string_view key) override {
+    const auto column = std::ranges::find(columns_, key, &CsvColumn::key);
+    if (column == columns_.end()) return false;
+    if (column->exact.defined()) column->numbers = column->exact;
+    return true;
   }
 
   std::string notice() const override {
     std::vector<std::string> notices = {notice_};
     for (const auto& column : columns_) {
-      if (column.type == CsvType::kImage) notices.push_back(reader_.notice("", column.texts));
+      if (is_picture(column)) notices.push_back(reader_.notice("", column.texts));
       notices.push_back(rounding_of(column));
     }
     return joined_notices(notices);
@@ -336,22 +338,10 @@ class Csv : public Dataset, public KeepsFloat64 {
   }
 
  private:
-  /// A warning when float32 rounds away a thousandth of a standard deviation or more.
+  /// A warning when float32 loses digits that matter.
   std::string rounding_of(const CsvColumn& column) const {
-    constexpr double kMostLost = 1e-3;
     if (!column.exact.defined() || column.numbers.scalar_type() == at::kDouble) return {};
-    const at::Tensor parts = column.exact.dim() == 1 ? column.exact.unsqueeze(1) : column.exact;
-    Float32Loss worst;
-    for (int64_t i = 0; i < parts.size(1); ++i) {
-      const Float32Loss loss = float32_loss(parts.select(1, i).contiguous());
-      if (loss.share > worst.share) worst = loss;
-    }
-    if (worst.share < kMostLost) return {};
-    return fmt::format(
-        "{}{}: \"{}\": float32 rounds its numbers by up to {}, and their standard deviation is "
-        "{}; a Standardized around the table subtracts before it rounds",
-        kWarning, table_.path, column.name, short_number(worst.share * worst.deviation),
-        short_number(worst.deviation));
+    return float32_notice(column.exact, table_.path, column.name, "the table");
   }
 
   Csv(CsvRows rows, const Config& params)

@@ -17,6 +17,7 @@
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/base/text.h"
 #include "runtime/data/datasets/csv_numbers.h"
+#include "runtime/data/datasets/float32_loss.h"
 
 namespace stepop {
 namespace {

@@ -246,22 +246,4 @@ std::string note_on_leading_zeros(const CsvTable& table, size_t column) {
   return {};
 }
 
-Float32Loss float32_loss(const at::Tensor& numbers) {
-  constexpr double kFloat32Rounding = 0x1p-24;  // relative
-  const auto* begin = numbers.const_data_ptr<double>();
-  double most = 0;
-  double mean = 0;
-  double squares = 0;
-  double count = 0;
-  for (int64_t i = 0; i < numbers.numel(); ++i) {
-    if (!std::isfinite(begin[i])) continue;
-    most = std::max(most, std::abs(begin[i]));
-    const double step = begin[i] - mean;
-    mean += step / ++count;
-    squares += step * (begin[i] - mean);
-  }
-  const double deviation = count > 0 ? std::sqrt(squares / count) : 0;
-  return {deviation, deviation > 0 ? most * kFloat32Rounding / deviation : 0};
-}
-
 }  // namespace stepop

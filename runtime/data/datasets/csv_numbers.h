@@ -33,14 +33,4 @@ std::string note_on_text(const CsvTable& table, size_t column, bool has_decimal_
 /// A warning for a column of numbers with a cell such as 00501, which is 501 as a number.
 std::string note_on_leading_zeros(const CsvTable& table, size_t column);
 
-/// The standard deviation of float64 numbers and the most that float32 rounds them by, relative to
-/// it; 0 where they do not vary. NaN and infinity are left out.
-struct Float32Loss {
-  double deviation = 0;
-  double share = 0;
-};
-/// From this share on, float64 is kept beside the floats.
-inline constexpr double kLeastFloat32Loss = 1e-5;
-Float32Loss float32_loss(const at::Tensor& numbers);
-
 }  // namespace stepop

@@ -23,6 +23,7 @@
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/core/system/mapped_file.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/datasets/float32_loss.h"
 #include "runtime/data/datasets/image_reader.h"
 #include "runtime/data/keeps_float64.h"
 #include "runtime/data/notice.h"
@@ -193,13 +194,17 @@ class JsonLines : public Dataset, public KeepsFloat64 {
 
   std::string notice() const override {
     std::vector<std::string> notices;
-    for (const auto& key : images_) notices.push_back(reader_.notice("", paths_of(key)));
+    for (const auto* keys : {&images_, &masks_}) {
+      for (const auto& key : *keys) notices.push_back(reader_.notice("", paths_of(key)));
+    }
+    notices.push_back(roundings());
     return joined_notices(notices);
   }
 
-  void keep_float64(std::string_view key) override {
+  bool keep_float64(std::string_view key) override {
     at::ScalarType* type = types_.find(key);
     if (type != nullptr && *type == at::kFloat) *type = at::kDouble;
+    return type != nullptr;
   }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
@@ -308,6 +313,36 @@ class JsonLines : public Dataset, public KeepsFloat64 {
       });
     }
     return paths;
+  }
+
+  /// Warnings for keys of numbers from which float32 takes digits that matter, by at most 1,000
+  /// lines from all over the file.
+  std::string roundings() const {
+    constexpr int64_t kMostLines = 1000;
+    OrderedMap<std::vector<double>> numbers;
+    for (const auto& key : scalars_) {
+      if (types_.at(key) == at::kFloat) numbers.set(key, {});
+    }
+    const int64_t count = numbers.empty() ? 0 : std::min(size(), kMostLines);
+    for (int64_t i = 0; i < count; ++i) {
+      try {
+        visit(i * size() / count, [&](const Json& line) {
+          const Example example = convert(line, /*only_scalars=*/true);
+          for (auto& [key, values] : numbers) {
+            const at::Tensor* value = example.tensors.find(key);
+            if (value != nullptr) values.push_back(value->item<double>());
+          }
+        });
+      } catch (const Error&) {  // reported when the line is read
+      }
+    }
+    std::vector<std::string> notices;
+    for (const auto& [key, values] : numbers) {
+      const at::Tensor all = at::empty({static_cast<int64_t>(values.size())}, at::kDouble);
+      std::copy(values.begin(), values.end(), all.mutable_data_ptr<double>());
+      notices.push_back(float32_notice(all, file_.path(), key, "the lines"));
+    }
+    return joined_notices(notices);
   }
 
   void read_labels() const {

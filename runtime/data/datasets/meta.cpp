@@ -209,7 +209,10 @@ class Meta : public Dataset, public KeepsFloat64 {
     return keys;
   }
 
-  void keep_float64(std::string_view key) override { kept_.emplace(key); }
+  bool keep_float64(std::string_view key) override {
+    kept_.emplace(key);
+    return std::ranges::any_of(fields_, [&](const auto& field) { return key_of(field) == key; });
+  }
 
   std::string notice() const override {
     std::vector<std::string> notices = {class_notice_};

@@ -16,7 +16,9 @@
 #include "runtime/core/formats/npy_file.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/datasets/float32_loss.h"
 #include "runtime/data/keeps_float64.h"
+#include "runtime/data/notice.h"
 
 namespace stepop {
 namespace {
@@ -179,9 +181,17 @@ class Npy : public Dataset, public KeepsFloat64 {
     return keys;
   }
 
-  void keep_float64(std::string_view key) override {
+  bool keep_float64(std::string_view key) override {
     const auto column = std::ranges::find(columns_, key, &NpyColumn::key);
-    if (column != columns_.end()) column->keeps_float64 = true;
+    if (column == columns_.end()) return false;
+    column->keeps_float64 = true;
+    return true;
+  }
+
+  std::string notice() const override {
+    std::vector<std::string> notices;
+    for (const auto& column : columns_) notices.push_back(rounding_of(column));
+    return joined_notices(notices);
   }
 
  private:
@@ -218,9 +228,26 @@ class Npy : public Dataset, public KeepsFloat64 {
 
   at::Tensor finished(const NpyColumn& column, const at::Tensor& rows) const {
     if (column.is_image) return images_of(rows);
-    const bool is_rounded =
-        rows.scalar_type() == at::kDouble && !keeps_float64_ && !column.keeps_float64;
+    const bool is_rounded = rows.scalar_type() == at::kDouble && !is_kept(column);
     return is_rounded ? rows.to(at::kFloat) : rows;
+  }
+
+  bool is_kept(const NpyColumn& column) const { return keeps_float64_ || column.keeps_float64; }
+
+  /// A warning when float32 loses digits that matter, by rows from all over the array.
+  std::string rounding_of(const NpyColumn& column) const {
+    const StoredArray& array = column.array;
+    constexpr int64_t kMostRows = 1000;
+    constexpr int64_t kMostNumbers = 1000;  // of a row
+    if (array.type().kind != 'f' || array.type().size != sizeof(double) || is_kept(column)) {
+      return {};
+    }
+    const auto& shape = array.shape();
+    if (shape.size() > 2 || (shape.size() == 2 && shape[1] > kMostNumbers)) return {};
+    std::vector<int64_t> rows(static_cast<size_t>(std::min(size_, kMostRows)));
+    const auto count = static_cast<int64_t>(rows.size());
+    for (int64_t i = 0; i < count; ++i) rows[static_cast<size_t>(i)] = i * size_ / count;
+    return float32_notice(array.gather(rows), array.name(), column.key, "the array");
   }
 
   std::vector<NpyColumn> columns_;

@@ -44,7 +44,7 @@ class Padded : public Dataset, public KeepsFloat64 {
   at::Tensor labels(std::string_view key) const override { return source_->labels(key); }
   std::vector<std::string> label_keys() const override { return source_->label_keys(); }
   std::string notice() const override { return source_->notice(); }
-  void keep_float64(std::string_view key) override { stepop::keep_float64(*source_, key); }
+  bool keep_float64(std::string_view key) override { return stepop::keep_float64(*source_, key); }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     std::vector<Example> rest = examples;

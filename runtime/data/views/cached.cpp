@@ -61,7 +61,7 @@ bool is_equal(const Example& a, const Example& b) {
 
 /// Another dataset's examples, each read once. They are kept in memory, or in a file that other
 /// runs use too. They are read with random numbers that depend only on the index.
-class Cached : public SameOrder {
+class Cached : public SameOrder, public KeepsFloat64 {
  public:
   explicit Cached(const Config& params)
       : SameOrder(params),
@@ -79,7 +79,8 @@ class Cached : public SameOrder {
       check_samples(params);
       store_ = std::make_unique<ExampleMemory>(size(), limit_);
     }
-    if (fill == "start") fill_all();
+    fills_at_start_ = fill == "start";
+    if (fills_at_start_) fill_all();
   }
 
   Example get(int64_t index, Random& /*random*/) const override {
@@ -104,6 +105,21 @@ class Cached : public SameOrder {
       }
     }
     return source()->collate(examples, {indices.begin(), indices.end()});
+  }
+
+  /// Not with a file: other runs use it too, and it may hold float32.
+  bool keep_float64(std::string_view key) override {
+    if (!path_.empty() || !source().keep_float64(key)) return false;
+    if (size() == 0) return true;
+    const auto type_in = [&](const Example& example) {
+      const at::Tensor* values = example.tensors.find(key);
+      return values == nullptr ? at::kFloat : values->scalar_type();
+    };
+    Random random = random_of_fixed_example(0);
+    if (type_in(kept(0)) == type_in(source()->get(0, random))) return true;
+    store_ = std::make_unique<ExampleMemory>(size(), limit_);
+    if (fills_at_start_) fill_all();
+    return true;
   }
 
   std::string notice() const override {
@@ -247,6 +263,7 @@ class Cached : public SameOrder {
   int64_t limit_;  ///< The limit in bytes.
   bool is_partial_;
   bool is_frozen_;
+  bool fills_at_start_ = false;
   std::string path_;  ///< The path of the file; empty when examples are kept in memory.
   std::unique_ptr<ExampleStore> store_;
 };

@@ -30,8 +30,8 @@ class IndexView : public Dataset, public RowWriter, public KeepsFloat64 {
   std::vector<std::string> label_keys() const override;
   std::string notice() const override { return notices_of(sources_); }
   /// Several sources keep their types, as they have to be of one form.
-  void keep_float64(std::string_view key) override {
-    if (sources_.size() == 1) sources_[0].keep_float64(key);
+  bool keep_float64(std::string_view key) override {
+    return sources_.size() == 1 && sources_[0].keep_float64(key);
   }
   /// Uses the first source's `collate`.
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const final;

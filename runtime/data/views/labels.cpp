@@ -19,7 +19,7 @@ namespace {
 
 /// A dataset with additional labels from a table, which is another dataset. The labels of an
 /// example are in the row with the same number, or in the row with the same value of a label.
-class Labels : public SameOrder {
+class Labels : public SameOrder, public KeepsFloat64 {
  public:
   explicit Labels(const Config& params)
       : SameOrder(params),
@@ -99,6 +99,13 @@ class Labels : public SameOrder {
     std::vector<std::string> keys = SameOrder::label_keys();
     for (const auto& key : added_) keys.push_back(prefix_ + key);
     return keys;
+  }
+
+  bool keep_float64(std::string_view key) override {
+    const bool is_of_table =
+        key.starts_with(prefix_) && is_wanted(std::string(key.substr(prefix_.size())));
+    if (source().keep_float64(key)) return true;
+    return is_of_table && table_.keep_float64(key.substr(prefix_.size()));
   }
 
  private:

@@ -11,7 +11,7 @@ namespace stepop {
 namespace {
 
 /// The labels of another dataset, without its examples: no file behind them is read.
-class LabelsOnly : public Dataset {
+class LabelsOnly : public Dataset, public KeepsFloat64 {
  public:
   explicit LabelsOnly(const Config& params) : source_(params, "dataset") {
     const std::vector<std::string> known = source_->label_keys();
@@ -46,6 +46,13 @@ class LabelsOnly : public Dataset {
     std::vector<std::string> keys;
     for (const auto& [key, values] : labels_) keys.push_back(key);
     return keys;
+  }
+
+  bool keep_float64(std::string_view key) override {
+    at::Tensor* values = labels_.find(key);
+    if (values == nullptr || !source_.keep_float64(key)) return false;
+    *values = source_.labels(key);
+    return true;
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/data/example_random.h"
 #include "runtime/data/views/example_function.h"
 #include "runtime/data/views/view.h"
 
@@ -13,7 +14,7 @@ namespace stepop {
 namespace {
 
 /// Another dataset's examples, changed by registered functions.
-class Map : public SameOrder {
+class Map : public SameOrder, public KeepsFloat64 {
  public:
   explicit Map(const Config& params) : SameOrder(params) {
     params.has("function");
@@ -25,10 +26,7 @@ class Map : public SameOrder {
       add(params, "function");
     }
     for (const auto& before : source()->label_keys()) {
-      std::string key = before;
-      for (const auto& function : functions_) {
-        if (!key.empty()) key = function->key_after(key);
-      }
+      const std::string key = key_after(before);
       if (!key.empty()) labels_.set(key, before);
     }
   }
@@ -61,7 +59,27 @@ class Map : public SameOrder {
     return keys;
   }
 
+  /// Only where keys are renamed or left out: another function may expect float32, and compute.
+  bool keep_float64(std::string_view key) override {
+    if (key_functions_.size() != functions_.size()) return false;
+    if (const std::string* before = labels_.find(key)) return source().keep_float64(*before);
+    if (size() == 0) return false;
+    Random random = random_of_fixed_example(0);
+    for (const auto& [before, tensor] : source()->get(0, random).tensors) {
+      if (key_after(before) == key) return source().keep_float64(before);
+    }
+    return false;
+  }
+
  private:
+  /// The name behind all functions; empty when there is none.
+  std::string key_after(std::string key) const {
+    for (const auto& function : functions_) {
+      if (!key.empty()) key = function->key_after(key);
+    }
+    return key;
+  }
+
   void add(const Config& params, const std::string& path) {
     functions_.push_back(example_functions().build(params, path));
     const auto* keys = dynamic_cast<const KeyFunction*>(functions_.back().get());

@@ -28,7 +28,7 @@ class Sequence : public Dataset, public KeepsFloat64 {
   at::Tensor labels(std::string_view key) const override;
   std::vector<std::string> label_keys() const override { return source_->label_keys(); }
   std::string notice() const override { return source_->notice(); }
-  void keep_float64(std::string_view key) override { source_.keep_float64(key); }
+  bool keep_float64(std::string_view key) override { return source_.keep_float64(key); }
 
   /// T, the number of frames.
   int64_t length() const { return length_; }

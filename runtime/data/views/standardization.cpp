@@ -1,6 +1,7 @@
 #include "runtime/data/views/standardization.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +20,22 @@ namespace {
 
 constexpr size_t kMostNumbers = 10'000;
 
+/// From this first number on, the others are summed as distances to it, as their mean may be beyond
+/// 2^53.
+constexpr double kLeastBase = 0x1p52;
+
 /// Whether float64 does not have all whole numbers of this size.
 bool is_beyond_float64(double number) { return std::abs(number) > 0x1p53; }
+
+/// A whole number as the sum of two float64: the nearest one that is an int64 too, and the rest.
+struct TwoParts {
+  explicit TwoParts(int64_t whole) : high(static_cast<double>(whole)) {
+    if (high >= 0x1p63) high = std::nextafter(high, 0.0);
+    rest = static_cast<double>(whole - static_cast<int64_t>(high));
+  }
+  double high;
+  double rest = 0;
+};
 
 /// Mean and variance of the numbers of one key, which come example by example (Welford, 1962).
 class Moments {
@@ -33,11 +48,14 @@ class Moments {
     if (counts_.empty()) begin(values);
     const bool is_long = values.scalar_type() == at::kLong;
     // float64 has 53 bits; the differences of larger whole numbers fit.
-    const at::Tensor numbers = (is_long ? values.sub(base_) : values).to(at::kDouble).contiguous();
-    if (numbers.sizes().slice(1) != at::IntArrayRef(shape_)) {
+    if (values.sizes().slice(1) != at::IntArrayRef(shape_)) {
       fail(first, fmt::format("{}, the examples before it {}", describe_tensor(values[0]),
                               describe_tensor(at::empty(shape_, values.options()))));
     }
+    const at::Tensor near = has_bases_ && is_long ? values.sub(bases_) : values;
+    at::Tensor numbers = near.to(at::kDouble);
+    if (has_bases_ && !is_long) numbers = numbers.sub(bases_.to(at::kDouble));
+    numbers = numbers.contiguous();
     const auto* number = numbers.const_data_ptr<double>();
     for (int64_t row = 0; row < numbers.size(0); ++row) {
       for (size_t place = 0; place < counts_.size(); ++place) {
@@ -56,18 +74,27 @@ class Moments {
       const double spread = std::sqrt(squares_[place] / static_cast<double>(counts_[place]));
       std.push_back(spread > 0 ? spread : 1);
     }
-    std::vector<double> means = means_;
-    for (double& mean : means) mean += static_cast<double>(base_);
-    return {std::move(means), std};
+    if (!has_bases_) return {means_, std};
+    std::vector<double> means;
+    std::vector<double> rests;
+    const at::Tensor bases = bases_.contiguous();
+    for (size_t place = 0; place < means_.size(); ++place) {
+      const int64_t base = bases.const_data_ptr<int64_t>()[place];
+      means.push_back(static_cast<double>(base) + means_[place]);
+      rests.push_back(0);
+      const bool is_large = base != 0 && is_beyond_float64(means.back());
+      if (!is_large || (!are_whole_ && std::abs(means.back()) >= 0x1p63)) continue;
+      // A config keeps whole numbers of 64 bits, without their fraction.
+      const TwoParts parts(base + std::llround(means_[place]));
+      means.back() = parts.high;
+      rests.back() = parts.rest;
+    }
+    return {std::move(means), std, std::move(rests)};
   }
 
  private:
   void begin(const at::Tensor& numbers) {
     shape_ = numbers.sizes().slice(1).vec();
-    if (numbers.scalar_type() == at::kLong && numbers.numel() > 0) {
-      const auto first = numbers.reshape({-1})[0].item<int64_t>();
-      if (is_beyond_float64(static_cast<double>(first))) base_ = first;
-    }
     const auto places = static_cast<size_t>(shape_.empty() ? 1 : shape_[0]);
     if (places > kMostNumbers) {
       throw Error(fmt::format("Standardized: \"{}\" has {} numbers of its own, at most {} are kept",
@@ -78,6 +105,21 @@ class Moments {
     counts_.resize(places);
     means_.resize(places);
     squares_.resize(places);
+    const auto type = numbers.scalar_type();
+    if ((type != at::kLong && type != at::kDouble) || numbers.numel() == 0) return;
+    are_whole_ = type == at::kLong;
+    const auto count = static_cast<int64_t>(places);
+    const at::Tensor first = numbers[0].reshape({count, repeats_}).select(1, 0);
+    bases_ = at::zeros({count}, at::kLong);
+    for (int64_t place = 0; place < count; ++place) {
+      const double size = std::abs(first[place].item<double>());
+      if (!(size >= kLeastBase) || (!are_whole_ && size >= 0x1p63)) continue;
+      bases_[place].copy_(first[place]);
+      has_bases_ = true;
+    }
+    std::vector<int64_t> beside(shape_.size(), 1);
+    if (!shape_.empty()) beside[0] = count;
+    bases_ = bases_.reshape(beside);
   }
 
   void add_number(size_t place, double value, int64_t example) {
@@ -95,7 +137,9 @@ class Moments {
   }
 
   std::string key_;
-  int64_t base_ = 0;            ///< What is subtracted from whole numbers first.
+  at::Tensor bases_;            ///< What is subtracted first, int64, for each place; mostly 0.
+  bool are_whole_ = false;      ///< The numbers are int64.
+  bool has_bases_ = false;      ///< Not all of them are 0.
   std::vector<int64_t> shape_;  ///< The shape of an example.
   int64_t repeats_ = 1;         ///< How many numbers of an example share a mean.
   std::vector<int64_t> counts_;
@@ -134,12 +178,20 @@ void add_labels(Moments& moments, const at::Tensor& labels) {
   }
 }
 
+/// What `numbers_of` has rounded away from whole numbers.
+std::vector<double> rests_of(const Value& value) {
+  std::vector<double> rests;
+  const Value::List items = value.is_list() ? value.as_list() : Value::List{value};
+  for (const auto& item : items) rests.push_back(item.is_int() ? TwoParts(item.as_int()).rest : 0);
+  return rests;
+}
+
 std::vector<double> numbers_of(const Value& value, const Config& params, const std::string& place) {
   std::vector<double> numbers;
   const Value::List items = value.is_list() ? value.as_list() : Value::List{value};
   for (const auto& item : items) {
     if (item.is_float()) numbers.push_back(item.as_float());
-    if (item.is_int()) numbers.push_back(static_cast<double>(item.as_int()));
+    if (item.is_int()) numbers.push_back(TwoParts(item.as_int()).high);
   }
   if (!numbers.empty() && numbers.size() == items.size()) return numbers;
   throw params.error(place, "expected a number or a list of numbers, found " + value.describe());
@@ -147,8 +199,10 @@ std::vector<double> numbers_of(const Value& value, const Config& params, const s
 
 }  // namespace
 
-Standardization::Standardization(std::vector<double> mean, std::vector<double> std)
-    : mean_(std::move(mean)), std_(std::move(std)) {
+Standardization::Standardization(std::vector<double> mean, std::vector<double> std,
+                                 std::vector<double> rest)
+    : mean_(std::move(mean)), rest_(std::move(rest)), std_(std::move(std)) {
+  rest_.resize(mean_.size());
   constexpr double kFloat32Rounding = 0x1p-24;  // of float32, relative
   constexpr double kMostLost = 1e-3;            // of a deviation
   for (size_t i = 0; i < mean_.size() && i < std_.size(); ++i) {
@@ -196,7 +250,9 @@ at::Tensor Standardization::apply(const at::Tensor& values, int64_t dims) const 
   if (is_large && type == at::kLong) return apply_to_whole(values, dims);
   const bool is_wide = type == at::kLong || type == at::kInt || type == at::kDouble;
   const at::Tensor numbers = values.to(is_wide || needs_float64_ ? at::kDouble : at::kFloat);
-  return numbers.sub(shaped(mean_, numbers, dims)).div_(shaped(std_, numbers, dims)).to(at::kFloat);
+  at::Tensor distances = numbers.sub(shaped(mean_, numbers, dims));
+  if (is_large) distances.sub_(shaped(rest_, numbers, dims));
+  return distances.div_(shaped(std_, numbers, dims)).to(at::kFloat);
 }
 
 /// Whole numbers above 2^53 lose nothing when a whole number is subtracted first.
@@ -204,7 +260,9 @@ at::Tensor Standardization::apply_to_whole(const at::Tensor& values, int64_t dim
   const at::Tensor means = shaped(mean_, values.to(at::kDouble), dims);
   const at::Tensor wholes = means.floor();
   const at::Tensor distances = values.sub(wholes.to(at::kLong)).to(at::kDouble);
-  return distances.sub_(means.sub(wholes)).div_(shaped(std_, distances, dims)).to(at::kFloat);
+  return distances.sub_(means.sub(wholes).add(shaped(rest_, distances, dims)))
+      .div_(shaped(std_, distances, dims))
+      .to(at::kFloat);
 }
 
 at::Tensor Standardization::undo(const at::Tensor& batch) const {
@@ -275,21 +333,25 @@ std::map<std::string, Standardization> read_standardization(const Config& params
     for (const double one : std) {
       if (!(one > 0)) throw params.error(place, fmt::format("expected above 0, found {}", one));
     }
-    all[key] = {std::move(mean), std::move(std)};
+    all[key] = {std::move(mean), std::move(std), rests_of(value)};
   }
   return all;
 }
 
 void save_standardization(const std::map<std::string, Standardization>& all, const Config& params) {
-  const auto value_of = [](const std::vector<double>& numbers) {
-    if (numbers.size() == 1) return Value(numbers[0]);
-    return Value(Value::List(numbers.begin(), numbers.end()));
+  const auto value_of = [](const std::vector<double>& numbers, const std::vector<double>& rests) {
+    Value::List items(numbers.begin(), numbers.end());
+    for (size_t i = 0; i < rests.size(); ++i) {
+      if (rests[i] == 0) continue;
+      items[i] = Value(static_cast<int64_t>(numbers[i]) + static_cast<int64_t>(rests[i]));
+    }
+    return items.size() == 1 ? items[0] : Value(std::move(items));
   };
   Value::Map means;
   Value::Map stds;
   for (const auto& [key, one] : all) {
-    means.set(key, value_of(one.mean()));
-    stds.set(key, value_of(one.std()));
+    means.set(key, value_of(one.mean(), one.rest()));
+    stds.set(key, value_of(one.std(), {}));
   }
   params.set_default("mean", means);
   params.set_default("std", stds);

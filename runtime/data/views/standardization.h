@@ -18,7 +18,8 @@ class Standardization {
   Standardization() = default;
   /// Each list has one number for values of any shape, F numbers for vectors [F], or C numbers for
   /// other values [C, ...], such as images. Each `std` is above 0.
-  Standardization(std::vector<double> mean, std::vector<double> std);
+  /// `rest` is what a whole mean beyond 2^53 has beside `mean`, which has 53 bits of it; empty: 0.
+  Standardization(std::vector<double> mean, std::vector<double> std, std::vector<double> rest = {});
 
   /// The standardization that the Standardized in the split's dataset applies to `key`: from the
   /// config or, at the first start of a run, fitted now. For an iterator that gives its predictions
@@ -37,7 +38,11 @@ class Standardization {
   /// away a thousandth of a standard deviation or more, as of times in seconds since 1970.
   at::Tensor undo(const at::Tensor& batch) const;
 
+  /// Whether float32 would round away a thousandth of a standard deviation or more.
+  bool needs_float64() const { return needs_float64_; }
+
   const std::vector<double>& mean() const { return mean_; }
+  const std::vector<double>& rest() const { return rest_; }
   const std::vector<double>& std() const { return std_; }
 
  private:
@@ -47,6 +52,7 @@ class Standardization {
   at::Tensor apply_to_whole(const at::Tensor& values, int64_t dims) const;
 
   std::vector<double> mean_;
+  std::vector<double> rest_;  ///< As many; the mean is the sum of both.
   std::vector<double> std_;
   bool needs_float64_ = false;  ///< The means are large, and the deviations are small.
 };

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,7 +12,9 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/example_random.h"
 #include "runtime/data/fitted.h"
 #include "runtime/data/keeps_float64.h"
 #include "runtime/data/notice.h"
@@ -76,7 +79,9 @@ class Standardized : public Dataset {
     }
     notice_ = doubts(params);
     for (const auto& [key, one] : numbers_) {
-      if (keys.empty() || std::ranges::find(keys, key) != keys.end()) keep_float64(*source_, key);
+      const bool is_wanted = keys.empty() || std::ranges::find(keys, key) != keys.end();
+      if (!is_wanted || keep_float64(*source_, key)) continue;
+      notice_ = joined_notices({notice_, rounding_of(key, one)});
     }
     is_for_all_ = keys.empty();
     if (is_for_all_) return;
@@ -136,6 +141,23 @@ class Standardized : public Dataset {
   }
 
  private:
+  /// A warning when the numbers come as float32, which has rounded away digits that matter.
+  std::string rounding_of(const std::string& key, const Standardization& one) const {
+    constexpr double kFloat32Rounding = 0x1p-24;  // relative
+    if (!one.needs_float64() || source_->size() == 0) return {};
+    Random random = random_of_fixed_example(0);
+    const Example example = source_->get(0, random);
+    const at::Tensor* values = example.tensors.find(key);
+    if (values == nullptr || values->scalar_type() != at::kFloat) return {};
+    double most = 0;
+    for (const double mean : one.mean()) most = std::max(most, std::abs(mean));
+    return fmt::format(
+        "{}Standardized: \"{}\" comes as float32, which rounds numbers of this size by up to {}, "
+        "before the mean is subtracted; a Standardized right around the dataset that reads the "
+        "file subtracts first",
+        kWarning, key, short_number(most * kFloat32Rounding));
+  }
+
   std::unique_ptr<Dataset> source_;
   std::map<std::string, Standardization> numbers_;  ///< The standardization of each key.
   bool is_for_all_ = false;                         ///< The config names no keys.

@@ -32,8 +32,8 @@ class Source {
   /// <place>: `.
   Example get(int64_t index, Random& random) const;
 
-  /// Asks the dataset to leave the numbers of `key` float64.
-  void keep_float64(std::string_view key) { stepop::keep_float64(*dataset_, key); }
+  /// Asks the dataset to leave the numbers of `key` float64; false when it cannot.
+  bool keep_float64(std::string_view key) { return stepop::keep_float64(*dataset_, key); }
 
   /// The dataset if it can write rows, else null.
   const RowWriter* writer() const { return dynamic_cast<const RowWriter*>(dataset_.get()); }
@@ -87,6 +87,7 @@ class SameOrder : public Dataset {
 
  protected:
   const Source& source() const { return source_; }
+  Source& source() { return source_; }
 
  private:
   Source source_;

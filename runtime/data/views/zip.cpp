@@ -80,12 +80,13 @@ class Zip : public Dataset, public KeepsFloat64 {
 
   std::string notice() const override { return notices_of(sources_); }
 
-  void keep_float64(std::string_view key) override {
+  bool keep_float64(std::string_view key) override {
+    bool is_kept = false;
     for (size_t i = 0; i < sources_.size(); ++i) {
-      if (key.starts_with(prefixes_[i])) {
-        sources_[i].keep_float64(key.substr(prefixes_[i].size()));
-      }
+      if (!key.starts_with(prefixes_[i])) continue;
+      is_kept = sources_[i].keep_float64(key.substr(prefixes_[i].size())) || is_kept;
     }
+    return is_kept;
   }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {

@@ -10,6 +10,7 @@
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/views/example_function.h"
 #include "runtime/data/views/standardization.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
@@ -172,6 +173,144 @@ TEST_CASE("float64 of NumPy is subtracted before it becomes float32") {
                                 "files: {{{0}: {1}/{0}.npy}}}}}}",
                                 name, folder.path())),
         name);
+  }
+}
+
+TEST_CASE("views that pass numbers on leave them float64 for a Standardized around them") {
+  const ScratchFolder folder;
+  run_python(
+      "import sys, numpy as np\n"
+      "np.save(sys.argv[1] + '/t.npy', 1.6e9 + 7 * np.arange(100.0))\n",
+      {folder.path()});
+  std::string rows = "t\n";
+  std::string lines;
+  for (int64_t i = 0; i < 100; ++i) {
+    rows += fmt::format("{}.25\n", 1600000000 + 7 * i);
+    lines += fmt::format("{{\"t\": {}.25}}\n", 1600000000 + 7 * i);
+  }
+  const std::string npy = "{class: Npy, files: {t: " + folder.path("t.npy") + "}}";
+  const std::string csv = "{class: Csv, path: " + folder.write("a.csv", rows) + "}";
+  const std::string json = "{class: JsonLines, path: " + folder.write("a.jsonl", lines) + "}";
+  const std::string numbers = folder.write("n.csv", [] {
+    std::string text = "n\n";
+    for (int i = 0; i < 100; ++i) text += fmt::format("{}\n", i);
+    return text;
+  }());
+  for (const std::string& reader : {npy, csv, json}) {
+    for (const char* view :
+         {"{{class: Map, function: {{class: select, keys: [t]}}, dataset: {}}}",
+          "{{class: Map, function: [{{class: rename, keys: {{t: u}}}}, {{class: rename, keys: {{u: "
+          "t}}}}], dataset: {}}}",
+          "{{class: Cached, dataset: {}}}", "{{class: Cached, fill: start, dataset: {}}}",
+          "{{class: LabelsOnly, dataset: {}}}",
+          "{{class: Cached, dataset: {{class: Map, function: {{class: select, keys: [t]}}, "
+          "dataset: "
+          "{}}}}}"}) {
+      const std::string data = fmt::format(fmt::runtime(view), reader);
+      CAPTURE(data);
+      const auto dataset = dataset_of("{class: Standardized, keys: [t], dataset: " + data + "}");
+      check_times(*dataset, "t");
+      CHECK(dataset->notice().empty());
+    }
+    const auto joined = dataset_of(
+        "{class: Standardized, keys: [time/t], dataset: {class: Labels, prefix: time, dataset: "
+        "{class: Csv, path: " +
+        numbers + "}, table: " + reader + "}}");
+    check_times(*joined, "time/t");
+  }
+}
+
+/// Passes its numbers on, but might compute with them.
+class AnyFunction : public ExampleFunction {
+ public:
+  explicit AnyFunction(const Config& /*params*/) {}
+  Example operator()(Example example, Random& /*random*/) const override { return example; }
+};
+STEPOP_REGISTER_EXAMPLE_FUNCTION(any_function_of_standardized_test, AnyFunction,
+                                 {"Passes examples on.", {}});
+
+TEST_CASE("a Standardized around numbers that float32 has rounded before says so") {
+  const ScratchFolder folder;
+  std::string rows = "t\n";
+  for (int64_t i = 0; i < 100; ++i) rows += fmt::format("{}.25\n", 1600000000 + 7 * i);
+  const std::string csv = "{class: Csv, path: " + folder.write("a.csv", rows) + "}";
+  const std::string said =
+      "warning: Standardized: \"t\" comes as float32, which rounds numbers of this size by up to "
+      "95.37, before the mean is subtracted; a Standardized right around the dataset that reads "
+      "the file subtracts first";
+  for (const std::string& data :
+       {"{class: Map, function: any_function_of_standardized_test, dataset: " + csv + "}",
+        "{class: Cached, folder: " + folder.path("cache") + ", dataset: " + csv + "}",
+        "{class: Concat, datasets: [" + csv + ", " + csv + "]}"}) {
+    CAPTURE(data);
+    CHECK(dataset_of("{class: Standardized, dataset: " + data + "}")->notice().find(said) !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("readers of float64 say what float32 rounds away, unless a Standardized subtracts") {
+  const ScratchFolder folder;
+  run_python(
+      "import sys, numpy as np\n"
+      "t = 1.6e9 + 7 * np.arange(100.0)\n"
+      "np.save(sys.argv[1] + '/t.npy', t)\n"
+      "np.save(sys.argv[1] + '/two.npy', np.stack([t - 1.6e9, t], 1))\n"
+      "np.save(sys.argv[1] + '/small.npy', t - 1.6e9)\n",
+      {folder.path()});
+  std::string lines;
+  for (int64_t i = 0; i < 100; ++i) {
+    lines += fmt::format("{{\"t\": {0}.0, \"x\": {1}.5}}\n", 1600000000 + 7 * i, i);
+  }
+  const std::string path = folder.write("a.jsonl", lines);
+  const std::string loss =
+      "float32 rounds its numbers by up to 95.37, and their standard deviation is 202.1; a "
+      "Standardized around the ";
+  const auto npy = [&](const std::string& name) {
+    return "{class: Npy, files: {" + name + ": " + folder.path(name + ".npy") + "}";
+  };
+  for (const char* name : {"t", "two"}) {
+    CHECK(dataset_of(npy(name) + "}")->notice() ==
+          fmt::format("warning: {}: \"{}\": {}array subtracts before it rounds",
+                      folder.path(std::string(name) + ".npy"), name, loss));
+    CHECK(dataset_of(npy(name) + ", float64: true}")->notice().empty());
+    CHECK(dataset_of("{class: Standardized, dataset: " + npy(name) + "}}")->notice().empty());
+  }
+  CHECK(dataset_of(npy("small") + "}")->notice().empty());
+  const std::string json = "{class: JsonLines, path: " + path + "}";
+  CHECK(dataset_of(json)->notice() ==
+        fmt::format("warning: {}: \"t\": {}lines subtracts before it rounds", path, loss));
+  CHECK(dataset_of("{class: Standardized, dataset: " + json + "}")->notice().empty());
+}
+
+TEST_CASE("the mean of whole numbers beyond 2^53 is kept to the last digit") {
+  const ScratchFolder folder;
+  run_python(
+      "import sys, numpy as np\n"
+      "np.save(sys.argv[1] + '/ns.npy', 1600000000000000000 + 100 * np.arange(11))\n"
+      "np.save(sys.argv[1] + '/at.npy', 2**53 + 3 * np.arange(11))\n"
+      "np.save(sys.argv[1] + '/top.npy', 2**63 - 1 - 3 * np.arange(11))\n"
+      "np.save(sys.argv[1] + '/wide.npy', 2.0**60 + 256 * np.arange(11))\n"
+      "np.save(sys.argv[1] + '/both.npy', np.stack([np.arange(11), 2**62 + np.arange(11)], 1)\n"
+      "        [:, ::-1].copy())\n",
+      {folder.path()});
+  for (const char* name : {"ns", "at", "top", "wide", "both"}) {
+    CAPTURE(name);
+    const Config config(parse_yaml(fmt::format("data: {{class: Standardized, keys: [t], dataset: "
+                                               "{{class: Npy, files: {{t: {}/{}.npy}}}}}}",
+                                               folder.path(), name),
+                                   {"test.yaml", 0}));
+    const auto dataset = datasets().build(config, "data");
+    const Config later(parse_yaml(to_yaml(*config.root().peek()), {"test.yaml", 0}));
+    CHECK(datasets().build(later, "data")->labels("t").equal(dataset->labels("t")));
+    const at::Tensor all = dataset->labels("t").reshape({11, -1});
+    const at::Tensor values = all.select(1, 0);
+    CHECK(all.select(1, all.size(1) - 1).equal(values));
+    const double sign = std::string(name) == "top" ? -1 : 1;
+    for (int64_t i = 0; i < 11; ++i) {  // the variance of 0, 1, ..., 10 is 10
+      CHECK(values[i].item<double>() ==
+            doctest::Approx(sign * static_cast<double>(i - 5) / std::sqrt(10.0)).epsilon(1e-6));
+      CHECK(example_of(*dataset, i).tensors.at("t").equal(dataset->labels("t")[i]));
+    }
   }
 }
 
