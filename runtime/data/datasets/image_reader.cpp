@@ -82,7 +82,10 @@ at::Tensor ImageReader::decode(std::string_view bytes, const std::string& name) 
 }
 
 at::Tensor ImageReader::read_mask(const std::string& path) const {
-  const at::Tensor mask = stepop::read_mask(path);
+  at::Tensor mask = stepop::read_mask(path);
+  if (has_exif_) {
+    mask = turned_upright(mask.unsqueeze(0), exif_orientation_of_file(path)).squeeze(0);
+  }
   return size_.empty() ? mask : resize_mask(mask, size_);
 }
 
@@ -107,10 +110,15 @@ std::string orientation_notice(const std::string& folder, std::span<const std::s
   if (found == 0) return {};
   const std::string looked_at =
       counted(static_cast<int64_t>(count), "image") + (count < files.size() ? " looked at" : "");
+  return orientation_warning(folder, found, looked_at, first);
+}
+
+std::string orientation_warning(const std::string& place, int64_t found,
+                                const std::string& looked_at, const std::string& first) {
   return fmt::format(
       "{}{}{} of {} {} an EXIF orientation ({}) and {} read as stored, mirrored or on the side; "
       "\"exif: true\" turns images upright",
-      kWarning, folder.empty() ? "" : folder + ": ", with_thousands(found), looked_at,
+      kWarning, place.empty() ? "" : place + ": ", with_thousands(found), looked_at,
       found == 1 ? "has" : "have", first, found == 1 ? "is" : "are");
 }
 

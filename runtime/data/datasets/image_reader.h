@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,11 @@ std::vector<std::string> list_images(const std::string& folder, LeftOut& left_ou
 /// before each path.
 std::string orientation_notice(const std::string& folder, std::span<const std::string> files);
 
+/// The warning itself: `found` of `looked_at`, such as "3 images", have one; `first` is the first
+/// file and its orientation.
+std::string orientation_warning(const std::string& place, int64_t found,
+                                const std::string& looked_at, const std::string& first);
+
 /// The parameter `exif` of datasets that read images.
 Parameter exif_parameter();
 
@@ -44,12 +50,14 @@ class ImageReader {
   /// The same for the bytes of a file; errors begin with `name`.
   at::Tensor decode(std::string_view bytes, const std::string& name) const;
 
-  /// The mask in a PNG of class numbers, as stepop::read_mask: int64 [H, W], resized to the nearest
-  /// pixels.
+  /// The mask in a PNG of class numbers, as stepop::read_mask: int64 [H, W], turned upright as
+  /// images are, by its own EXIF orientation, and resized to the nearest pixels.
   at::Tensor read_mask(const std::string& path) const;
 
   /// The image as stepop::read_stored_image returns it, for a caller that resizes it.
   at::Tensor read_stored(const std::string& path) const;
+
+  bool turns_upright() const { return has_exif_; }
 
   /// `orientation_notice`, unless images are turned upright.
   std::string notice(const std::string& folder, std::span<const std::string> files) const {

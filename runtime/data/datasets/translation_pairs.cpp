@@ -179,7 +179,10 @@ class MaskedImages : public TranslationPairs {
   }
 
   std::string place_of(int64_t index) const override { return masks_.place_of(index); }
-  std::string notice() const override { return notice_; }
+  std::string notice() const override {
+    return joined_notices(
+        {notice_, reader_.notice("", images_), reader_.notice(masks_.folder, masks_.files)});
+  }
 
  private:
   /// The file's path without its ending.

@@ -191,6 +191,10 @@ bool RecordParts::wants(const std::string& extension, Which which) const {
   return which == Which::kAll || (kind->kind != PartKind::kImage && kind->kind != PartKind::kClip);
 }
 
+bool RecordParts::is_picture(const std::string& extension) const {
+  return wants(extension) && kind_of(extension)->kind == PartKind::kImage;
+}
+
 std::string RecordParts::key_of(const std::string& extension) const {
   if (const std::string* key = keys_.find(extension)) return *key;
   const size_t dot = extension.rfind('.');

@@ -40,6 +40,9 @@ class RecordParts {
   /// Whether parts with this extension are used in an example.
   bool wants(const std::string& extension, Which which = Which::kAll) const;
 
+  /// Whether parts with this extension are used as pictures.
+  bool is_picture(const std::string& extension) const;
+
   /// Whether parts with this extension have a kind, or `keys` leaves them out by purpose.
   bool can_read(const std::string& extension) const {
     return !keys_.empty() || kind_of(extension) != nullptr;

@@ -160,6 +160,21 @@ TEST_CASE("an EXIF orientation that is not applied is said, and exif: true appli
             .find("2 of 3 images have an EXIF") != std::string::npos);
 }
 
+TEST_CASE("shards say the EXIF orientations of their pictures, which exif: true applies") {
+  const ScratchFolder folder;
+  const auto read = [](const char* name) { return read_plain_or_gzip(kImages + name); };
+  folder.write("a.tar", tar_member("0.jpg", read("rgb.jpg")) + tar_member("0.cls", "0") +
+                            tar_member("1.jpg", read("sideways.jpg")) + tar_member("1.cls", "0") +
+                            tar_end());
+  const std::string yaml = "{class: TarShards, path: " + folder.path();
+  CHECK(notice_of(yaml + "}") ==
+        "warning: " + folder.path() +
+            "/a.tar: 1 of 2 images has an EXIF orientation (1.jpg: 6) and is read as stored, "
+            "mirrored or on the side; \"exif: true\" turns images upright");
+  CHECK(notice_of(yaml + ", exif: true}").empty());
+  CHECK(notice_of(yaml + ", keys: {cls: class}}").empty());
+}
+
 TEST_CASE("notices are split into infos and warnings, each line once") {
   const std::string all = joined_notices({"a", "", "warning: b\na", "warning: b"});
   CHECK(all == "a\nwarning: b");

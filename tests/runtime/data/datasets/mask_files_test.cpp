@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <doctest/doctest.h>
+#include <zlib.h>
 
 #include <filesystem>
 
@@ -68,6 +69,57 @@ TEST_CASE(
     const at::Tensor resized = example_of(*small, 0).tensors.at("mask");
     CHECK(resized.equal(is_pair ? at::tensor({7, 10, 19, 22}).view({2, 2})
                                 : at::tensor({7, 9, 11, 19, 21, 255}).view({2, 3})));
+  }
+}
+
+/// A PNG with the chunk eXIf, orientation 3: turned by a half.
+std::string upside_down(const std::string& png) {
+  constexpr size_t kAfterHeader = 8 + 25;  // signature and IHDR
+  const std::string chunk("eXIfMM\0*\0\0\0\10\0\1\1\22\0\3\0\0\0\1\0\3\0\0\0\0\0\0", 4 + 26);
+  const auto big_endian = [](uint64_t number) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift & 0xff);
+    return bytes;
+  };
+  const auto sum = crc32_z(0, reinterpret_cast<const Bytef*>(chunk.data()), chunk.size());
+  return png.substr(0, kAfterHeader) + big_endian(26) + chunk + big_endian(sum) +
+         png.substr(kAfterHeader);
+}
+
+TEST_CASE("exif: true turns masks as their images, each by its own orientation; else it is said") {
+  const ScratchFolder folder;
+  write_files(folder);
+  folder.write("photos/a.png", upside_down(png_of(classes())));
+  folder.write("masks/a.png", upside_down(png_of(classes())));
+  folder.write("photos/b.png", upside_down(png_of(classes())));
+  const std::string csv =
+      folder.write("a.csv", "image,mask\nphotos/a.png,masks/a.png\nphotos/b.png,masks/b.png\n");
+  const std::string lines =
+      folder.write("a.jsonl",
+                   "{\"image\": \"photos/a.png\", \"mask\": \"masks/a.png\"}\n"
+                   "{\"image\": \"photos/b.png\", \"mask\": \"masks/b.png\"}\n");
+  for (const std::string& data :
+       {"{class: Csv, columns: {image: image, mask: mask}, path: " + csv,
+        "{class: JsonLines, images: [image], masks: [mask], path: " + lines,
+        "{class: PairedImages, input: " + folder.path("photos") +
+            ", mask: " + folder.path("masks")}) {
+    CAPTURE(data);
+    const auto stored = dataset_of(data + "}");
+    CHECK(example_of(*stored, 0).tensors.at("mask").equal(classes()));
+    for (const char* said :
+         {"2 of 2 images have an EXIF orientation", "1 of 2 images has an EXIF"}) {
+      CHECK(stored->notice().find(said) != std::string::npos);
+    }
+    const auto turned = dataset_of(data + ", exif: true}");
+    CHECK(turned->notice().find("EXIF") == std::string::npos);
+    const Example both = example_of(*turned, 0);
+    const at::Tensor* image = both.tensors.find("image");
+    if (image == nullptr) image = both.tensors.find("input");
+    CHECK(image->squeeze(0).equal(
+        at::flip(from_stored_image(classes().to(at::kByte).unsqueeze(0)).squeeze(0), {0, 1})));
+    CHECK(both.tensors.at("mask").equal(at::flip(classes(), {0, 1})));
+    CHECK(both.tensors.at("mask").is_contiguous());
+    CHECK(example_of(*turned, 1).tensors.at("mask").equal(at::flip(classes(), {0})));
   }
 }
 
