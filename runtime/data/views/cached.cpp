@@ -110,13 +110,14 @@ class Cached : public SameOrder, public KeepsFloat64 {
   /// Not with a file: other runs use it too, and it may hold float32.
   bool keep_float64(std::string_view key) override {
     if (!path_.empty() || !source().keep_float64(key)) return false;
-    if (size() == 0) return true;
+    if (store_->count() == 0) return true;
     const auto type_in = [&](const Example& example) {
       const at::Tensor* values = example.tensors.find(key);
       return values == nullptr ? at::kFloat : values->scalar_type();
     };
+    const auto stored = store_->find(0);
     Random random = random_of_fixed_example(0);
-    if (type_in(kept(0)) == type_in(source()->get(0, random))) return true;
+    if (stored && type_in(*stored) == type_in(source()->get(0, random))) return true;
     store_ = std::make_unique<ExampleMemory>(size(), limit_);
     if (fills_at_start_) fill_all();
     return true;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/base/error.h"
 #include "runtime/data/example_random.h"
 #include "runtime/data/views/example_function.h"
 #include "runtime/data/views/view.h"
@@ -64,8 +65,13 @@ class Map : public SameOrder, public KeepsFloat64 {
     if (key_functions_.size() != functions_.size()) return false;
     if (const std::string* before = labels_.find(key)) return source().keep_float64(*before);
     if (size() == 0) return false;
-    Random random = random_of_fixed_example(0);
-    for (const auto& [before, tensor] : source()->get(0, random).tensors) {
+    Example first;
+    try {
+      Random random = random_of_fixed_example(0);
+      first = source()->get(0, random);
+    } catch (const Error&) {  // reported when it is read
+    }
+    for (const auto& [before, tensor] : first.tensors) {
       if (key_after(before) == key) return source().keep_float64(before);
     }
     return false;

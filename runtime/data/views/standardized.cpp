@@ -145,8 +145,12 @@ class Standardized : public Dataset {
   std::string rounding_of(const std::string& key, const Standardization& one) const {
     constexpr double kFloat32Rounding = 0x1p-24;  // relative
     if (!one.needs_float64() || source_->size() == 0) return {};
-    Random random = random_of_fixed_example(0);
-    const Example example = source_->get(0, random);
+    Example example;
+    try {
+      Random random = random_of_fixed_example(0);
+      example = source_->get(0, random);
+    } catch (const Error&) {  // reported when it is read
+    }
     const at::Tensor* values = example.tensors.find(key);
     if (values == nullptr || values->scalar_type() != at::kFloat) return {};
     double most = 0;
