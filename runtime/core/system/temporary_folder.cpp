@@ -19,7 +19,9 @@ TemporaryFolder::TemporaryFolder(std::string_view name)
   }
 }
 
-TemporaryFolder::~TemporaryFolder() {
+TemporaryFolder::~TemporaryFolder() { remove(); }
+
+void TemporaryFolder::remove() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }

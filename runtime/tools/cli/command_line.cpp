@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cxxopts.hpp>
+#include <filesystem>
 
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/base/shell_text.h"
@@ -172,13 +173,12 @@ SplitWords split_words(const std::vector<std::string>& words, const CommandInfo*
 /// The words of a training for those after `train`: `digits.yaml` alone is a config.
 std::string words_of_training(const std::vector<std::string>& rest) {
   std::string words;
-  std::string name;
+  bool has_base = std::ranges::any_of(
+      rest, [](const std::string& word) { return word == "-b" || word == "--base"; });
   for (const auto& word : rest) {
-    const bool is_config = word.ends_with(".yaml") || word.ends_with(".yml");
-    if (is_config && name.empty() && words.find("-b") == std::string::npos) {
-      const size_t slash = word.rfind('/');
-      const size_t begin = slash == std::string::npos ? 0 : slash + 1;
-      name = word.substr(begin, word.rfind('.') - begin);
+    if (!has_base && (word.ends_with(".yaml") || word.ends_with(".yml"))) {
+      has_base = true;
+      const std::string name = std::filesystem::path(word).stem();
       words += fmt::format("{}-n {} -b", words.empty() ? "" : " ", shell_word(name));
     }
     words += (words.empty() ? "" : " ") + shell_word(word);

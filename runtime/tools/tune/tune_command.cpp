@@ -1,16 +1,13 @@
 #include <fmt/format.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "runtime/core/base/error.h"
@@ -23,6 +20,7 @@
 #include "runtime/core/system/child.h"
 #include "runtime/core/system/child_process.h"
 #include "runtime/core/system/folders.h"
+#include "runtime/core/system/temporary_folder.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/kept_settings.h"
 #include "runtime/tools/cli/processes.h"
@@ -78,27 +76,22 @@ constexpr const char* kSweep =
 class TuneFolder {
  public:
   /// Throws Error when the folder cannot be made.
-  TuneFolder() : path_(std::filesystem::temp_directory_path().string() + "/stepop-tune-XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr) {
-      throw Error(fmt::format("cannot make a temporary folder {}: {}", path_,
-                              std::generic_category().message(errno)));
-    }
-    shell_ = start_beside({"/bin/sh", "-c", kSweep, "sh", path_, std::to_string(::getpid())},
+  TuneFolder() : folder_("stepop-tune") {
+    shell_ = start_beside({"/bin/sh", "-c", kSweep, "sh", path(), std::to_string(::getpid())},
                           "/dev/null");
   }
   ~TuneFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
+    folder_.remove();  // before the shell, which removes it in case of a kill
     ::kill(-shell_->pid(), SIGKILL);
     while (!shell_->has_ended()) ::usleep(1000);
   }
   TuneFolder(const TuneFolder&) = delete;
   TuneFolder& operator=(const TuneFolder&) = delete;
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
 
  private:
-  std::string path_;
+  TemporaryFolder folder_;
   std::unique_ptr<Child> shell_;
 };
 

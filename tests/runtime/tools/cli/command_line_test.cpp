@@ -246,6 +246,8 @@ TEST_CASE("what other programs take is answered with what does it here") {
         "no command \"train\"; -t trains: stepop -b x.yaml -t;" + end);
   CHECK(refusal({"train", "configs/digits.yaml"}) ==
         "no command \"train\"; -t trains: stepop -n digits -b configs/digits.yaml -t;" + end);
+  CHECK(refusal({"train", "--n-b", "3", "my-base.yaml"}) ==
+        "no command \"train\"; -t trains: stepop --n-b 3 -n my-base -b my-base.yaml -t;" + end);
   CHECK(refusal({"trian", "a.yaml", "b.yaml"}) ==
         "no command \"trian\"; -t trains: stepop -n a -b a.yaml b.yaml -t;" + end);
   CHECK(refusal({"-b", "x.yaml", "-t", "--resume", "logs/x"}) ==
