@@ -88,20 +88,26 @@ struct ChosenRows {
   std::vector<ExampleRow> random;
 };
 
-/// Chooses rows by value. NaN is worse than any number, and never among the best.
+/// Chooses rows by value. NaN is worse than any number, and never among the best; a row of weight 0
+/// has no value, and is none of these.
 ChosenRows choose(const RowValues& by, size_t count, bool least_is_best, uint64_t seed) {
   FirstRows best(count, least_is_best, NaNs::kLeftOut);
   FirstRows worst(count, !least_is_best, NaNs::kFirst);
   RandomRows random(count, mix_seed({seed, seed_of("examples")}));
+  bool is_empty = true;
   for_each_block(by.rows(), by.rows_per_block(), [&](int64_t first, int64_t rows) {
     const at::Tensor values = by.read(first, rows).to(at::kDouble).contiguous();
+    const at::Tensor counting = by.read_counting(first, rows);
     for (int64_t i = 0; i < rows; ++i) {
+      if (counting.defined() && !counting.const_data_ptr<bool>()[i]) continue;
+      is_empty = false;
       const ExampleRow row{first + i, values.const_data_ptr<double>()[i]};
       best.add(row);
       worst.add(row);
       random.add(row);
     }
   });
+  if (is_empty) throw NoNumbers(by.name() + " has the weight 0 in every row");
   if (best.rows().empty()) {
     throw Error(fmt::format("{} has a NaN in each of its {} rows", by.name(), by.rows()));
   }

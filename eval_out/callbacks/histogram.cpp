@@ -49,11 +49,14 @@ struct Moments {
   }
 };
 
-/// Visits all numbers, block by block.
+/// Visits the numbers of all rows whose weight is not 0, block by block.
 template <class Look>
 void for_all_numbers(const RowValues& values, const Look& look) {
   for_each_block(values.rows(), values.rows_per_block(), [&](int64_t first, int64_t count) {
-    look(values.read(first, count).to(at::kDouble).reshape({-1}));
+    at::Tensor numbers = values.read(first, count).to(at::kDouble);
+    const at::Tensor counting = values.read_counting(first, count);
+    if (counting.defined()) numbers = numbers.index_select(0, counting.nonzero().squeeze(1));
+    look(numbers.reshape({-1}));
   });
 }
 
@@ -103,6 +106,9 @@ Logs histogram(const CallbackArguments& arguments) {
 
   Moments moments;
   for_all_numbers(values, [&](const at::Tensor& numbers) { moments.add(numbers); });
+  if (moments.count + moments.nan + moments.infinite == 0) {
+    throw NoNumbers(values.name() + " has the weight 0 in every row");
+  }
   if (moments.count == 0) {
     throw Error(fmt::format("{} has no finite number: {} are NaN, {} infinite", values.name(),
                             moments.nan, moments.infinite));

@@ -83,6 +83,10 @@ at::Tensor RowValues::read(int64_t first, int64_t count) const {
   return at::index_select(labels_, 0, index);
 }
 
+at::Tensor RowValues::read_counting(int64_t first, int64_t count) const {
+  return is_in_file() ? arguments_.data_out.read_counting(key_, first, count) : at::Tensor();
+}
+
 void RowValues::refuse_nan(const at::Tensor& values, int64_t first) const {
   if (!values.is_floating_point() && !values.is_complex()) return;
   const at::Tensor rows = at::isnan(values).reshape({values.size(0), -1}).any(1);

@@ -41,6 +41,9 @@ class RowValues {
   /// The rows `first` to `first + count`, [count, ...].
   at::Tensor read(int64_t first, int64_t count) const;
 
+  /// As EvalFile::read_counting; undefined for values of the dataset.
+  at::Tensor read_counting(int64_t first, int64_t count) const;
+
   /// Throws `outputs/logits has a NaN in row 3 (example 17 of the dataset)` for the first row with
   /// a NaN in `values`, which begin at row `first`.
   void refuse_nan(const at::Tensor& values, int64_t first) const;

@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "eval_out/datasets/array_table.h"
+#include "eval_out/datasets/stored_class_names.h"
 #include "eval_out/read/eval_reader.h"
 #include "eval_out/read/find_evaluations.h"
 #include "runtime/core/base/number_text.h"
+#include "runtime/data/class_renumberings.h"
 #include "runtime/data/dataset.h"
 
 namespace stepop {
@@ -107,6 +109,7 @@ class EvalOutputsDataset : public Dataset {
     index_ = numbers(file.index());
     const auto chosen = choose(params, file);
     read_arrays(params, file, chosen);
+    number_classes(params, file, chosen);
     table_.keep(cache_bytes);
     if (params.has("dataset")) join(params, file, chosen);
   }
@@ -116,6 +119,7 @@ class EvalOutputsDataset : public Dataset {
   Example get(int64_t index, Random& random) const override {
     check_index(index, size());
     Example example = table_.example(index);
+    classes_.apply(example.tensors);
     if (!source_) return example;
     const Example joined = source_->get(index_[static_cast<size_t>(index)], random);
     for (const auto& [key, value] : joined.tensors) example.tensors.set(key, value);
@@ -129,6 +133,7 @@ class EvalOutputsDataset : public Dataset {
     OrderedMap<at::Tensor> tensors;
     OrderedMap<std::vector<std::string>> texts;
     table_.gather(indices, tensors, texts);
+    classes_.apply(tensors);
     if (source_) {
       std::vector<int64_t> rows;
       for (const int64_t index : indices) rows.push_back(index_[static_cast<size_t>(index)]);
@@ -139,7 +144,7 @@ class EvalOutputsDataset : public Dataset {
 
   /// The labels of the outputs, or else of the joined dataset.
   at::Tensor labels(std::string_view key) const override {
-    at::Tensor values = table_.labels(key);
+    at::Tensor values = classes_.apply(key, table_.labels(key));
     if (values.defined() || !source_) return values;
     values = source_->labels(key);
     if (!values.defined()) return values;
@@ -155,6 +160,10 @@ class EvalOutputsDataset : public Dataset {
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(std::move(key));
     }
     return keys;
+  }
+
+  std::string notice() const override {
+    return joined_notices({classes_.notice(whole_keys_), source_ ? source_->notice() : ""});
   }
 
   /// Used only by a dataset that changes these examples; `get_batch` loads whole batches.
@@ -211,6 +220,20 @@ class EvalOutputsDataset : public Dataset {
     }
   }
 
+  /// The evaluated run may have numbered the classes in another way than this training.
+  void number_classes(const Config& params, const EvalFile& file, const Chosen& chosen) {
+    const auto stored = stored_class_names(file);
+    OrderedMap<std::vector<std::string>> names;
+    for (const auto& [key, in_file] : chosen) {
+      const EvalArray& array = file.array(in_file);
+      const bool is_whole = c10::isIntegralType(array.dtype, /*includeBool=*/false);
+      if (!is_whole || array.kind != EvalKind::kTensor) continue;
+      whole_keys_.push_back(key);
+      if (const auto* found = stored.find(short_key(in_file))) names.set(key, *found);
+    }
+    classes_ = ClassRenumberings(params, names, file.path());
+  }
+
   /// Finds errors here that would otherwise appear only at the first batch.
   void join(const Config& params, const EvalFile& file, const Chosen& chosen) {
     source_ = datasets().build(params, "dataset");
@@ -237,6 +260,8 @@ class EvalOutputsDataset : public Dataset {
 
   std::vector<int64_t> index_;
   ArrayTable table_;
+  ClassRenumberings classes_;
+  std::vector<std::string> whole_keys_;  ///< The keys of tensors of whole numbers.
   std::unique_ptr<Dataset> source_;
 };
 

@@ -197,6 +197,14 @@ at::Tensor EvalFile::read(std::string_view key, int64_t first, int64_t count) co
   return read_rows(array.key, array, first, count);
 }
 
+at::Tensor EvalFile::read_counting(std::string_view key, int64_t first, int64_t count) const {
+  constexpr std::string_view kLabels = "labels/";
+  if (!key.starts_with(kLabels)) return {};
+  const std::string weights = kWeights + std::string(key.substr(kLabels.size()));
+  if (!contains(weights)) return {};
+  return read(weights, first, count).ne(0).reshape({count, -1}).any(1);
+}
+
 std::vector<at::Tensor> EvalFile::read_ragged(std::string_view key, int64_t first,
                                               int64_t count) const {
   const EvalArray& array = checked(key, EvalKind::kRagged, first, count);

@@ -73,6 +73,10 @@ class EvalFile {
   at::Tensor read(std::string_view key, int64_t first, int64_t count) const;
   at::Tensor read(std::string_view key) const { return read(key, 0, rows_); }
 
+  /// Which rows count in a label's mean, bool [count]: those whose weight is not 0. Undefined for
+  /// an array without weights, in which each row counts.
+  at::Tensor read_counting(std::string_view key, int64_t first, int64_t count) const;
+
   /// The same for ragged arrays: a tensor [length, ...] for each row. Throws Error when the offsets
   /// are damaged.
   std::vector<at::Tensor> read_ragged(std::string_view key, int64_t first, int64_t count) const;

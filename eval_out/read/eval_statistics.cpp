@@ -80,7 +80,12 @@ EvalStatistics statistics_of(const EvalFile& file, const std::string& key) {
       break;
     case EvalKind::kTensor: {
       for_each_block(file.rows(), file.rows_per_block(key), [&](int64_t first, int64_t count) {
-        statistics.numbers.add(file.read(key, first, count));
+        const at::Tensor values = file.read(key, first, count);
+        const at::Tensor counting = file.read_counting(key, first, count);
+        if (!counting.defined()) return statistics.numbers.add(values);
+        const at::Tensor rows = counting.nonzero().squeeze(1);
+        statistics.rows_without_weight += count - rows.size(0);
+        statistics.numbers.add(values.index_select(0, rows));
       });
     }
   }

@@ -13,6 +13,9 @@ namespace stepop {
 struct EvalStatistics {
   TensorStatistics numbers;  ///< The statistics of all values; none for text.
 
+  /// The rows of a label whose weight is 0: their values are left out.
+  int64_t rows_without_weight = 0;
+
   /// The shortest and longest row: in values for ragged arrays, in bytes for text; empty without
   /// rows and for other arrays.
   std::optional<int64_t> shortest;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <exception>
 #include <set>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "runtime/core/base/text.h"
 #include "runtime/core/base/unicode.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/notice.h"
 
 namespace stepop {
 namespace {
@@ -34,6 +36,30 @@ bool is_in_training(const std::string& path) {
   return path == kTraining || path.starts_with(std::string(kTraining) + "/");
 }
 
+/// The place of the names in the config: the prefixes of each Zip around a reader come before its
+/// key.
+std::string place_of_names(const Config& params, const std::string& key) {
+  std::string place = kClassNames;
+  const std::string path = params.path();
+  const Value* part = params.root().peek();
+  bool is_prefix = false;
+  for (size_t at = 0; part != nullptr && at < path.size();) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    const std::string name = path.substr(at, end - at);
+    at = end + 1;
+    if (is_prefix) place = join_path(place, name);
+    const Value* kind = part->is_map() ? part->as_map().find("class") : nullptr;
+    is_prefix = kind != nullptr && *kind == Value("Zip") && name == "datasets";
+    part = part->find(name);
+  }
+  return join_path(place, key);
+}
+
+bool is_whole_number(const std::string& name) {
+  return !name.empty() &&
+         std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
 std::string in_quotes(const std::string& name) { return '"' + name + '"'; }
 
 }  // namespace
@@ -46,7 +72,7 @@ ClassNumbers::ClassNumbers(const Config& params, const std::string& key, FoundCl
     if (seen.insert(normal).second) own_.push_back(std::move(normal));
   }
   const Config root = params.root();
-  const std::string place = join_path(kClassNames, key);
+  const std::string place = place_of_names(params, key);
   const bool is_training = is_in_training(params.path());
   if (!is_training && found.are_of_training && !root.has(place)) add(root, place);
   if (!is_training && !root.has(place) && root.peek(kTraining) != nullptr) {
@@ -194,13 +220,26 @@ bool read_unknown_classes(const Config& params) {
 }
 
 std::vector<std::string> class_names_of(const Config& config, const std::string& key) {
-  const Value* names = config.root().peek(join_path(kClassNames, key));
+  const Value* names = config.root().peek(place_of_names(config, key));
   std::vector<std::string> all;
   if (names == nullptr || !names->is_list()) return all;
   for (const auto& name : names->as_list()) {
     all.push_back(name.is_text() ? name.as_text() : name.describe());
   }
   return all;
+}
+
+std::string plain_numbers_notice(const Config& params, const std::string& key,
+                                 const std::string& advice) {
+  const std::vector<std::string> names = class_names_of(params, key);
+  size_t other = 0;
+  while (other < names.size() && names[other] == std::to_string(other)) ++other;
+  if (other == names.size()) return "";
+  return fmt::format(
+      "{}the whole numbers of \"{}\" are taken as they are: {} is the class {} of "
+      "the training{}{}",
+      std::ranges::all_of(names, is_whole_number) ? kWarning : "", key, other,
+      in_quotes(names[other]), advice.empty() ? "" : "; ", advice);
 }
 
 OrderedMap<std::vector<std::string>> all_class_names(const Config& config) {

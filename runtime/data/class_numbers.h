@@ -25,7 +25,8 @@ struct FoundClasses {
 /// training has given them. Its readers write their names into the config, `class_names: {class:
 /// [ant, bee, cat]}`, from where each other split, a resume, an evaluation and a prediction take
 /// them; so a split without ants has bees of number 1. Names that differ in Unicode's normal form
-/// alone are one class.
+/// alone are one class. The key is that of a batch: `left/class` for a reader below the prefix
+/// `left` of a Zip.
 ///
 /// A reader of names makes one of these in its constructor. In the split train it adds its names,
 /// in their order, to those that are there; names that come from a saved or a user's config are
@@ -105,8 +106,16 @@ class ClassRenumbering {
 /// by default it is an `error`.
 bool read_unknown_classes(const Config& params);
 
-/// The names that `class_names` of a config has for a key; none when it has none.
+/// The names that `class_names` of a config has for a key; none when it has none. `config` may be
+/// the part of a reader, which a Zip around it gives a prefix.
 std::vector<std::string> class_names_of(const Config& config, const std::string& key);
+
+/// For `Dataset::notice` of a reader that has whole numbers under `key` and no names for them: that
+/// they are taken as they are, where the training has numbered names of this key. A warning where
+/// these names are whole numbers themselves, so that 10 may be meant as the class "10". `advice`
+/// says how the reader would read names.
+std::string plain_numbers_notice(const Config& params, const std::string& key,
+                                 const std::string& advice = "");
 
 /// The same for all keys that have names.
 OrderedMap<std::vector<std::string>> all_class_names(const Config& config);

@@ -24,7 +24,7 @@ def summary(e: Evaluation) -> str:
     arrays += [(f"labels/{key}", array) for key, array in e.labels.arrays().items()]
     width = max((len(key) for key, _ in arrays), default=0)
     for key, array in arrays:
-        range = _range(array) if key.startswith("labels/") else ""
+        range = _range(e, key[len("labels/") :], array) if key.startswith("labels/") else ""
         lines.append(f"  {key:<{width}}  {array.describe()}{range}")
     scalars = e.scalars
     width = max(map(len, scalars), default=0)
@@ -32,13 +32,17 @@ def summary(e: Evaluation) -> str:
     return "\n".join(lines)
 
 
-def _range(array: Array) -> str:
+def _range(e: Evaluation, label: str, array: Array) -> str:
     if array.kind != "numbers" or array.dtype.kind not in "biuf" or 0 in array.shape:
         return ""
-    values = np.asarray(array, dtype=np.float64)
+    counts = e.counting(label)
+    values = np.asarray(array, dtype=np.float64)[counts]
     numbers = values[~np.isnan(values)]
     nans = values.size - numbers.size
+    left_out = int(len(counts) - counts.sum())
     parts = [f"{nans} NaN"] if nans else []
+    if left_out:
+        parts.append(f"{left_out} row{'s' if left_out > 1 else ''} of weight 0 left out")
     if numbers.size:
         parts = [f"{numbers.min():.6g} to {numbers.max():.6g}, mean {numbers.mean():.6g}", *parts]
     return "  " + ", ".join(parts)

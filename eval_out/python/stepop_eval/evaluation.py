@@ -34,6 +34,9 @@ class Evaluation:
         self._file = EvalFile(Path(path))
         self.outputs = Outputs(f"{path}: outputs", self._file.outputs)
         self.labels = Labels(f"{path}: labels", self._file.labels, self._file.index)
+        self.weights = Labels(f"{path}: weights", self._file.weights, self._file.index)
+        """How much each row of a label counts in its mean, such as the number of its tokens, by the
+        label's key; a label of which each row counts once has none."""
         self._config: Optional[Dict[str, Any]] = None
 
     @property
@@ -124,10 +127,32 @@ class Evaluation:
         for first, last in blocks(self.rows, sum(array.row_bytes for array in arrays) + 8):
             yield from self[first:last]
 
+    def counting(self, label: str) -> npt.NDArray[np.bool_]:
+        """Which rows count in the mean of a label, bool [rows]: those whose weight is not 0. The
+        loss of a text without a token to learn has the weight 0, and no meaning."""
+        if label not in self.weights:
+            return np.ones(self.rows, bool)
+        counts: npt.NDArray[np.bool_] = (self.weights[label] != 0).reshape(self.rows, -1).any(1)
+        return counts
+
+    def mean(self, label: str) -> float:
+        """The mean of a label over the rows, each by its weight; NaN when nothing counts. Throws
+        EvalError for texts and for rows of different lengths."""
+        array = self.labels.arrays().get(label)
+        if array is not None and array.kind != "numbers":
+            raise EvalError(f"{self.path}: labels/{label} is {array.describe()}, which has no mean")
+        values = self.labels[label].astype(np.float64)
+        if label in self.weights:
+            weights = np.broadcast_to(self.weights[label], values.shape).astype(np.float64)
+            values, weights = values[weights != 0], weights[weights != 0]
+            return float(np.average(values, weights=weights)) if weights.size else float("nan")
+        return float(values.mean()) if values.size else float("nan")
+
     def worst(self, label: str, n: int, largest: bool = True) -> Rows:
         """The rows of the `n` largest values of a label, the worst first, int64 [n]; fewer when
         there are fewer. NaN is worse than all numbers; among equals the earlier row comes first.
-        largest=False takes the smallest values, for a label such as an accuracy.
+        largest=False takes the smallest values, for a label such as an accuracy. Rows that do not
+        count (see `counting`) are left out.
 
         Row numbers go everywhere: `e[rows]`, `e.outputs["logits"][rows]`, `e.index[rows]`,
         `e.join(dataset)[rows]`.
@@ -196,7 +221,8 @@ class Evaluation:
             )
         rows = np.arange(len(values))
         is_nan = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
-        nans, numbers = rows[is_nan], rows[~is_nan]
+        counts = self.counting(label)
+        nans, numbers = rows[is_nan & counts], rows[~is_nan & counts]
         if largest:  # sorted from behind, so that equals stay in their order
             numbers = numbers[::-1]
         order = numbers[np.argsort(values[numbers], kind="stable")]

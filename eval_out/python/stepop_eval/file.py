@@ -42,6 +42,7 @@ class EvalFile:
                 self.index = Array(path, "index", index, self.rows)
                 self.outputs = self._arrays(checked, "outputs")
                 self.labels = self._arrays(checked, "labels")
+                self.weights = self._arrays(checked, "weights")
         except BaseException:
             self.h5.close()
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,6 @@ class Series(NamedTuple):
 
     steps: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
-
-
-def _mean(values: npt.NDArray[Any]) -> float:
-    return float(np.mean(values, dtype=np.float64)) if values.size else float("nan")
 
 
 class Evaluations:
@@ -66,16 +62,22 @@ class Evaluations:
             )
         return Evaluations(self._path, self._all, name)
 
-    def series(self, key: str, reduce: Callable[[npt.NDArray[Any]], float] = _mean) -> Series:
-        """A number over steps: of a label, `labels/loss`, what `reduce` makes of its array in each
-        evaluation that is complete, by default the mean; of a scalar, as `scalars` has it. Throws
-        UnknownKeyError when there is none of that name."""
+    def series(
+        self, key: str, reduce: Optional[Callable[[npt.NDArray[Any]], float]] = None
+    ) -> Series:
+        """A number over steps: of a label, `labels/loss`, its `mean` in each evaluation that is
+        complete, or what `reduce` makes of the rows that count; of a scalar, as `scalars` has it.
+        Throws UnknownKeyError when there is none of that name."""
         group, _, label = key.partition("/")
         points: Dict[int, float] = {}
         if group == "labels":
             for one, evaluation in self._opened():
                 if evaluation.complete and label in evaluation.labels:
-                    points[one.step] = float(reduce(evaluation.labels[label]))
+                    points[one.step] = (
+                        evaluation.mean(label)
+                        if reduce is None
+                        else float(reduce(evaluation.labels[label][evaluation.counting(label)]))
+                    )
         else:
             rows = self._scalars_by_step().items()
             points = {step: scalars[key] for step, scalars in rows if key in scalars}

@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 
 import stepop_eval
+from stepop_eval.__main__ import summary
 from tests import files
 
 
@@ -133,6 +134,24 @@ class RichTest(unittest.TestCase):
         self.assertEqual(self.e.worst("group/score", 2).tolist(), [11, 10])
         self.assertEqual([one["index"] for one in self.e[self.e.worst("loss", 2)]], [6, 4])
         self.assertEqual(self.e.outputs["logits"][self.e.worst("loss", 2), 0].tolist(), [300, 200])
+
+    def test_rows_of_weight_0_have_no_rank_and_no_part_in_the_mean(self):
+        path = files.scratch() / "outputs.h5"
+        with h5py.File(path, "w") as made:
+            made.attrs["format_version"], made.attrs["rows"] = 1, 4
+            made.attrs["complete"] = np.bool_(True)
+            made["index"] = np.arange(4)
+            made["labels/loss"] = np.array([0.0, 3.0, np.nan, 5.0], np.float32)
+            made["weights/loss"] = np.array([0.0, 3.0, 0.0, 1.0], np.float32)
+            made["labels/plain"] = np.array([1, 2, 3, 4])
+        with stepop_eval.open(path) as e:
+            self.assertEqual(e.counting("loss").tolist(), [False, True, False, True])
+            self.assertEqual(e.counting("plain").tolist(), [True] * 4)
+            self.assertEqual(e.best("loss", 4).tolist(), [1, 3])
+            self.assertEqual(e.worst("loss", 4).tolist(), [3, 1])
+            self.assertEqual((e.mean("loss"), e.mean("plain")), (3.5, 2.5))
+            self.assertEqual(e.weights["loss"].tolist(), [0, 3, 0, 1])
+            self.assertIn("3 to 5, mean 4, 2 rows of weight 0 left out", summary(e))
 
     def test_a_label_that_has_no_order_is_refused(self):
         self.assertEqual(

@@ -15,6 +15,7 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/formats/csv_file.h"
+#include "runtime/data/class_numbers.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/csv_columns.h"
 #include "runtime/data/datasets/csv_fit.h"
@@ -329,6 +330,9 @@ class Csv : public Dataset, public KeepsFloat64 {
     for (const auto& column : columns_) {
       if (is_picture(column)) notices.push_back(reader_.notice("", column.texts));
       notices.push_back(rounding_of(column));
+      if (column.type != CsvType::kInt) continue;
+      notices.push_back(plain_numbers_notice(
+          params_, column.key, fmt::format("columns: {{{}: class}} reads names", column.name)));
     }
     return joined_notices(notices);
   }
@@ -348,7 +352,8 @@ class Csv : public Dataset, public KeepsFloat64 {
       : reader_(params),
         table_(std::move(rows.table)),
         columns_(std::move(rows.columns)),
-        notice_(std::move(rows.notice)) {}
+        notice_(std::move(rows.notice)),
+        params_(params) {}
 
   static bool is_picture(const CsvColumn& column) {
     return column.type == CsvType::kImage || column.type == CsvType::kMask;
@@ -368,6 +373,7 @@ class Csv : public Dataset, public KeepsFloat64 {
   CsvTable table_;  ///< Path and lines only; the cells are in `columns_`.
   std::vector<CsvColumn> columns_;
   std::string notice_;
+  Config params_;
   bool has_images_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include "runtime/core/formats/idx_file.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/data/class_numbers.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/row_writer.h"
 
@@ -53,8 +54,8 @@ at::Tensor read_labels(const std::string& path) {
 /// and when the two files differ in N.
 class Idx : public Dataset, public RowWriter {
  public:
-  explicit Idx(const Config& params) : Idx(params, get_file(params, "images")) {}
-  Idx(const std::string& images, const std::string& labels);
+  explicit Idx(const Config& params)
+      : Idx(params, get_file(params, "images"), get_file(params, "labels")) {}
 
   int64_t size() const override { return labels_.size(0); }
   Example get(int64_t index, Random& random) const override;
@@ -65,18 +66,22 @@ class Idx : public Dataset, public RowWriter {
   /// The classes, int64 [N], for the key "class".
   at::Tensor labels(std::string_view key) const override;
   std::vector<std::string> label_keys() const override { return {"class"}; }
+  std::string notice() const override { return plain_numbers_notice(params_, "class"); }
+
+ protected:
+  Idx(const Config& params, const std::string& images, const std::string& labels);
 
  private:
-  Idx(const Config& params, const std::string& images) : Idx(images, get_file(params, "labels")) {}
-
   /// Writes the image at `index` as C * H * W floats.
   void write_image(int64_t index, float* values) const;
 
+  Config params_;
   at::Tensor images_;  ///< uint8 [N, C, H, W], contiguous.
   at::Tensor labels_;  ///< int64 [N], contiguous.
 };
 
-Idx::Idx(const std::string& images, const std::string& labels) {
+Idx::Idx(const Config& params, const std::string& images, const std::string& labels)
+    : params_(params) {
   images_ = read_images(images);
   labels_ = read_labels(labels);
   if (images_.size(0) != labels_.size(0)) {
@@ -143,12 +148,10 @@ at::Tensor Idx::labels(std::string_view key) const {
 /// Idx.
 class Mnist : public Idx {
  public:
-  explicit Mnist(const Config& params) : Mnist(params, file_of(params, "images-idx3-ubyte")) {}
+  explicit Mnist(const Config& params)
+      : Idx(params, file_of(params, "images-idx3-ubyte"), file_of(params, "labels-idx1-ubyte")) {}
 
  private:
-  Mnist(const Config& params, const std::string& images)
-      : Idx(images, file_of(params, "labels-idx1-ubyte")) {}
-
   static std::string file_of(const Config& params, const std::string& what) {
     const auto split = params.get("split", "train");
     if (split != "train" && split != "test") {

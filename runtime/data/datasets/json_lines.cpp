@@ -22,6 +22,7 @@
 #include "runtime/core/formats/json_file.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/core/system/mapped_file.h"
+#include "runtime/data/class_numbers.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/float32_loss.h"
 #include "runtime/data/datasets/image_reader.h"
@@ -151,7 +152,8 @@ bool has_item(const std::vector<std::string>& items, std::string_view item) {
 class JsonLines : public Dataset, public KeepsFloat64 {
  public:
   explicit JsonLines(const Config& params)
-      : reader_(params),
+      : params_(params),
+        reader_(params),
         keys_(read_json_keys(params)),
         floats_(params.get("floats", std::vector<std::string>())),
         images_(params.get("images", std::vector<std::string>())),
@@ -198,6 +200,9 @@ class JsonLines : public Dataset, public KeepsFloat64 {
       for (const auto& key : *keys) notices.push_back(reader_.notice("", paths_of(key)));
     }
     notices.push_back(roundings());
+    for (const auto& [key, type] : types_) {
+      if (type == at::kLong) notices.push_back(plain_numbers_notice(params_, key));
+    }
     return joined_notices(notices);
   }
 
@@ -358,6 +363,7 @@ class JsonLines : public Dataset, public KeepsFloat64 {
     }
   }
 
+  Config params_;
   ImageReader reader_;
   OrderedMap<std::string> keys_;  ///< Empty: all keys of a line.
   std::vector<std::string> floats_;

@@ -144,7 +144,8 @@ MetaLoader loader_of(const MetaFolder& folder, const MetaLabel& label, const Con
 class Meta : public Dataset, public KeepsFloat64 {
  public:
   explicit Meta(const Config& params)
-      : folder_(get_folder(params, "path")),
+      : params_(params),
+        folder_(get_folder(params, "path")),
         keeps_float64_(params.get("float64", false)),
         has_exif_(params.get("exif", false)) {
     MetaFolder folder = read_meta_folder(folder_);
@@ -164,7 +165,7 @@ class Meta : public Dataset, public KeepsFloat64 {
       const MetaLoader loader = loader_of(folder, label, params);
       if (is_readable(label, loader)) fields_.push_back({std::move(label), loader});
     }
-    for (auto& field : fields_) number_classes(field, params);
+    for (auto& field : fields_) number_classes(field, folder.meta, params);
     if (fields_.empty()) throw Error(folder_ + ": no label can be read");
   }
 
@@ -216,6 +217,7 @@ class Meta : public Dataset, public KeepsFloat64 {
 
   std::string notice() const override {
     std::vector<std::string> notices = {class_notice_};
+    for (const auto& key : plain_keys_) notices.push_back(plain_numbers_notice(params_, key));
     if (!left_out_.empty()) {
       notices.push_back(fmt::format("{}: left out {}: only texts of one dimension, [N], are read",
                                     folder_, list_text(left_out_)));
@@ -259,6 +261,7 @@ class Meta : public Dataset, public KeepsFloat64 {
   /// The names of categories, a list or a map from 0, 1, 2 and so on; none when they are no texts,
   /// or others are numbered.
   static std::vector<std::string> names_by_number(const Value& categories) {
+    if (!categories.is_list() && !categories.is_map()) return {};
     const bool is_list = categories.is_list();
     const size_t count = is_list ? categories.as_list().size() : categories.as_map().size();
     std::vector<std::string> names;
@@ -271,12 +274,23 @@ class Meta : public Dataset, public KeepsFloat64 {
     return names;
   }
 
-  /// The categories of one folder may be numbered in another way than those of the training.
-  void number_classes(MetaField& field, const Config& params) {
-    const MetaLoader& loader = field.loader;
-    if (loader.kind != MetaLoader::Kind::kCategory || !is_label(field)) return;
-    std::vector<std::string> names = names_by_number(loader.categories);
-    if (names.empty()) return;
+  /// The categories of one folder, or the classes that `stepop meta` has written, may be numbered
+  /// in another way than those of the training.
+  void number_classes(MetaField& field, const Value& meta, const Config& params) {
+    const char kind = field.label.array.type().kind;
+    if (!is_label(field) || (kind != 'i' && kind != 'u')) return;
+    const Value* names_of = &field.loader.categories;
+    if (const Value* written = meta.find(kMetaClassNames);
+        written != nullptr && written->is_map()) {
+      const Value* found = written->as_map().find(field.label.key);
+      const bool has_loader = field.loader.kind != MetaLoader::Kind::kNone;
+      if (found != nullptr && !has_loader) names_of = found;
+    }
+    std::vector<std::string> names = names_by_number(*names_of);
+    if (names.empty()) {
+      plain_keys_.push_back(key_of(field));
+      return;
+    }
     const std::string file = folder_ + "/meta.yaml: " + field.label.key;
     field.classes.emplace(params, key_of(field), std::move(names), file,
                           read_unknown_classes(params));
@@ -376,6 +390,7 @@ class Meta : public Dataset, public KeepsFloat64 {
     return loader.support == "0->1" ? image.add(1).div_(2) : image;
   }
 
+  Config params_;
   std::string folder_;
   bool keeps_float64_;
   bool has_exif_;
@@ -384,6 +399,7 @@ class Meta : public Dataset, public KeepsFloat64 {
   std::vector<MetaField> fields_;
   std::vector<std::string> left_out_;
   std::string class_notice_;
+  std::vector<std::string> plain_keys_;  ///< Keys of whole numbers without names.
 };
 
 STEPOP_REGISTER_DATASET(

@@ -9,6 +9,9 @@
 
 namespace stepop {
 
+/// The part of a meta.yaml with the names of classes: a list in the order of their numbers by key.
+inline constexpr const char* kMetaClassNames = "class_names";
+
 /// An array with a row for each example, in a file `labels/<key>-*-<shape>-*-<dtype>.npy` or
 /// `labels/<key>:<loader>-*-...`. Despite the extension, these files hold only the array's bytes,
 /// as numpy.memmap writes them.

@@ -130,7 +130,8 @@ class MetaWriter {
                             example.tensors.key_list(), example.texts.key_list()));
   }
 
-  void finish(int64_t count, const std::string& description) {
+  void finish(int64_t count, const std::string& description,
+              const OrderedMap<std::vector<std::string>>& class_names) {
     Value::Map kwargs;
     for (auto& [key, column] : columns_) {
       std::vector<int64_t> shape = {count};
@@ -151,6 +152,11 @@ class MetaWriter {
     }
     Value::Map meta{{"description", description}};
     if (!kwargs.empty()) meta.set("loader_kwargs", kwargs);
+    Value::Map names;
+    for (const auto& [key, of_key] : class_names) {
+      if (columns_.contains(key)) names.set(key, Value::List(of_key.begin(), of_key.end()));
+    }
+    if (!names.empty()) meta.set(kMetaClassNames, names);
     write_file_atomically(folder_ + "/meta.yaml", to_yaml(meta));
   }
 
@@ -220,7 +226,9 @@ class MetaWriter {
 }  // namespace
 
 void write_meta_folder(const Dataset& dataset, const std::string& folder,
-                       const std::string& description, const InterruptCheck& interrupt,
+                       const std::string& description,
+                       const OrderedMap<std::vector<std::string>>& class_names,
+                       const InterruptCheck& interrupt,
                        const std::function<void(int64_t)>& progress) {
   const std::string whole = fs::absolute(folder).lexically_normal().string();
   const std::string part = whole + ".part";
@@ -240,7 +248,7 @@ void write_meta_folder(const Dataset& dataset, const std::string& folder,
     writer.add(i, example);
     if (progress) progress(i + 1);
   }
-  writer.finish(dataset.size(), description);
+  writer.finish(dataset.size(), description, class_names);
   rename_durably(part, whole);
 }
 

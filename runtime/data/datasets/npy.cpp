@@ -15,6 +15,7 @@
 #include "runtime/core/base/text.h"
 #include "runtime/core/formats/npy_file.h"
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/data/class_numbers.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/float32_loss.h"
 #include "runtime/data/keeps_float64.h"
@@ -111,7 +112,9 @@ at::Tensor images_of(const at::Tensor& bytes) {
 class Npy : public Dataset, public KeepsFloat64 {
  public:
   explicit Npy(const Config& params)
-      : columns_(chosen(open_files(params), params)), keeps_float64_(params.get("float64", false)) {
+      : params_(params),
+        columns_(chosen(open_files(params), params)),
+        keeps_float64_(params.get("float64", false)) {
     for (const auto& column : columns_) check(column, params);
     size_ = columns_[0].array.rows();
     if (size_ == 0) throw Error(columns_[0].array.name() + ": holds no examples");
@@ -190,7 +193,11 @@ class Npy : public Dataset, public KeepsFloat64 {
 
   std::string notice() const override {
     std::vector<std::string> notices;
-    for (const auto& column : columns_) notices.push_back(rounding_of(column));
+    for (const auto& column : columns_) {
+      notices.push_back(rounding_of(column));
+      const bool is_whole = column.array.type().kind == 'i' || column.array.type().kind == 'u';
+      if (is_whole) notices.push_back(plain_numbers_notice(params_, column.key));
+    }
     return joined_notices(notices);
   }
 
@@ -250,6 +257,7 @@ class Npy : public Dataset, public KeepsFloat64 {
     return float32_notice(array.gather(rows), array.name(), column.key, "the array");
   }
 
+  Config params_;
   std::vector<NpyColumn> columns_;
   bool keeps_float64_;
   int64_t size_ = 0;

@@ -13,7 +13,6 @@
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/system/python.h"
 #include "runtime/data/dataset.h"
-#include "runtime/data/python/python_classes.h"
 #include "runtime/data/python/python_object.h"
 #include "runtime/data/python/python_server.h"
 #include "runtime/data/python/python_stream.h"
@@ -64,7 +63,7 @@ double read_timeout(const Config& params) {
 /// time of its request.
 class PythonDataset : public Dataset {
  public:
-  PythonDataset(std::shared_ptr<PythonServer> server, std::string object, PythonClasses classes,
+  PythonDataset(std::shared_ptr<PythonServer> server, std::string object, ClassRenumberings classes,
                 double timeout)
       : server_(std::move(server)),
         object_(std::move(object)),
@@ -101,9 +100,9 @@ class PythonDataset : public Dataset {
   }
 
   std::string notice() const override {
-    const std::string classes = classes_.notice();
-    return fmt::format("{} ({}), in processes of their own{}{}", object_, server_->facts().versions,
-                       classes.empty() ? "" : "; ", classes);
+    return joined_notices(
+        {fmt::format("{} ({}), in processes of their own", object_, server_->facts().versions),
+         classes_.notice()});
   }
 
  private:
@@ -140,7 +139,7 @@ class PythonDataset : public Dataset {
 
   std::shared_ptr<PythonServer> server_;
   std::string object_;
-  PythonClasses classes_;
+  ClassRenumberings classes_;
   double timeout_;
   mutable std::mutex mutex_;  ///< Guards `idle_`.
   mutable std::vector<std::unique_ptr<PythonWorker>> idle_;
@@ -151,7 +150,7 @@ std::unique_ptr<Dataset> make_dataset(const Config& params) {
   const double timeout = read_timeout(params);
   const auto server = std::make_shared<PythonServer>(read_setup(params), InterruptScope::current());
   const auto object = params.get<std::string>("object");
-  PythonClasses classes(params, server->facts(), object);
+  ClassRenumberings classes(params, server->facts().classes, object);
   if (!server->facts().is_iterable) {
     return std::make_unique<PythonDataset>(server, object, std::move(classes), timeout);
   }

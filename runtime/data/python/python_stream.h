@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/data/python/python_classes.h"
+#include "runtime/data/class_renumberings.h"
 #include "runtime/data/python/python_server.h"
 #include "runtime/data/python/python_worker.h"
 #include "runtime/data/stream.h"
@@ -25,9 +25,9 @@ namespace stepop {
 /// before the state, u32 how many of them are in the answer, the state in JSON, u32 whether the
 /// pass ends after these examples, u32 their number, and each example as in `example_bytes.h`;
 /// state and examples have their length (u32) before them.
-class PythonStream : public Stream {
+class PythonStream : public Stream, public StreamNotice {
  public:
-  PythonStream(std::shared_ptr<PythonServer> server, PythonClasses classes, double timeout)
+  PythonStream(std::shared_ptr<PythonServer> server, ClassRenumberings classes, double timeout)
       : server_(std::move(server)), classes_(std::move(classes)), timeout_(timeout) {}
 
   void begin(const StreamPass& pass) override;
@@ -37,12 +37,14 @@ class PythonStream : public Stream {
   Example decode(const Record& record, Random& random) const override;
   /// The dataset's length, if it has one.
   std::optional<int64_t> count(const InterruptCheck& interrupt) override;
+  /// About its classes.
+  std::string notice() const override { return classes_.notice(); }
 
  private:
   void receive(const InterruptCheck& interrupt);
 
   std::shared_ptr<PythonServer> server_;
-  PythonClasses classes_;
+  ClassRenumberings classes_;
   double timeout_;
   std::unique_ptr<PythonWorker> worker_;
   StreamPass pass_;

@@ -185,6 +185,13 @@ void RecordParts::name_classes(const Config& params, std::vector<std::string> na
                    read_unknown_classes(params));
 }
 
+std::string RecordParts::class_notice(const Config& params) const {
+  if (classes_) return classes_->notice({});
+  return wants("cls") ? plain_numbers_notice(params, key_of("cls"),
+                                             "classes.txt beside the shards has their names")
+                      : "";
+}
+
 bool RecordParts::wants(const std::string& extension, Which which) const {
   const Kind* kind = kind_of(extension);
   if (kind == nullptr || (!keys_.empty() && !keys_.contains(extension))) return false;

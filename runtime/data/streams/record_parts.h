@@ -31,6 +31,9 @@ class RecordParts {
   /// From now on the numbers of `.cls` stand for these names, which `file` has.
   void name_classes(const Config& params, std::vector<std::string> names, std::string file);
 
+  /// About these names, or about numbers without names where the training has some.
+  std::string class_notice(const Config& params) const;
+
   /// What parts may be.
   enum class Which {
     kAll,

@@ -136,7 +136,8 @@ std::vector<std::string> read_names(const std::string& path) {
 }  // namespace
 
 TarShards::TarShards(const Config& params)
-    : shards_(read_shards(params, left_out_)),
+    : params_(params),
+      shards_(read_shards(params, left_out_)),
       pipe_(read_pipe(params)),
       retries_(params.get_between("retries", 0, 1000, 3)),
       retry_wait_(read_seconds(params, "retry_wait", 1)),
@@ -381,7 +382,8 @@ std::optional<int64_t> TarShards::count(const InterruptCheck& interrupt) {
 
 std::string TarShards::notice() const {
   constexpr int kMostRecords = 100;
-  if (is_remote()) return left_out_;
+  const std::string of_classes = parts_.class_notice(params_);
+  if (is_remote()) return joined_notices({left_out_, of_classes});
   const bool looks_at_pictures = !parts_.images().turns_upright();
   std::map<std::string, int64_t> unread;
   const auto wants = [&](const std::string& extension) {
@@ -413,7 +415,7 @@ std::string TarShards::notice() const {
     has_more = has_more || !reader.is_at_end();
   } catch (const Error&) {  // reported when the record is read
   }
-  std::vector<std::string> notices = {left_out_};
+  std::vector<std::string> notices = {left_out_, of_classes};
   if (!unread.empty()) {
     std::vector<std::string> texts;
     for (const auto& [extension, count] : unread) {

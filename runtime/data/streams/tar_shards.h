@@ -47,6 +47,7 @@ class TarShards : public Stream, public StreamNotice {
   void retry(const std::string& failure, const InterruptCheck& interrupt);
   void read_ahead();
 
+  Config params_;
   std::string left_out_;             ///< A notice about other files of the folder.
   std::vector<std::string> shards_;  ///< Paths, or URLs.
   std::string pipe_;                 ///< The command; empty for local files.

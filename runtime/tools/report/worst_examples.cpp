@@ -7,15 +7,13 @@
 #include <cmath>
 #include <iterator>
 #include <string_view>
-#include <variant>
 
+#include "eval_out/datasets/stored_class_names.h"
 #include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/core/pictures/image_grid.h"
-#include "runtime/data/class_numbers.h"
 
 namespace stepop {
 namespace {
@@ -78,7 +76,9 @@ std::vector<Row> worst_rows(const EvalFile& file, const std::string& key, size_t
     const at::Tensor losses =
         file.read(key, first, rows).to(at::kDouble).reshape({-1}).contiguous();
     const auto* values = losses.const_data_ptr<double>();
+    const at::Tensor counting = file.read_counting(key, first, rows);
     for (int64_t i = 0; i < losses.numel(); ++i) {
+      if (counting.defined() && !counting.const_data_ptr<bool>()[i]) continue;
       const Row row{first + i, values[i]};
       if (worst.size() == count && !is_worse(row, worst.back())) continue;
       if (worst.size() == count) worst.pop_back();
@@ -89,13 +89,6 @@ std::vector<Row> worst_rows(const EvalFile& file, const std::string& key, size_t
 }
 
 using ClassNames = OrderedMap<std::vector<std::string>>;
-
-/// Of the run's config, by key.
-ClassNames class_names_in(const EvalFile& file) {
-  const Attribute* yaml = file.attributes().find("config");
-  const auto* text = yaml == nullptr ? nullptr : std::get_if<std::string>(yaml);
-  return text == nullptr ? ClassNames() : all_class_names(Config(parse_yaml(*text, {"", 0})));
-}
 
 /// The name of an array's class behind its number; empty when it has none.
 std::string name_of(const ClassNames& names, const EvalArray& array, int64_t number) {
@@ -148,7 +141,7 @@ WorstExamples find_worst_examples(const EvalFile& file, size_t count, int64_t pi
     }
   }
   const at::Tensor index = file.index();
-  const ClassNames names = class_names_in(file);
+  const ClassNames names = stored_class_names(file);
   for (const Row& row : worst_rows(file, worst.loss, count)) {
     WorstExample example{.index = index[row.row].item<int64_t>(), .loss = row.loss};
     for (const auto& key : worst.keys) {

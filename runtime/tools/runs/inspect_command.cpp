@@ -72,6 +72,9 @@ std::string array_shape(const EvalArray& array, const EvalStatistics& statistics
 }
 
 std::string note_of(const EvalArray& array, const EvalStatistics& statistics) {
+  if (statistics.rows_without_weight > 0) {
+    return counted(statistics.rows_without_weight, "row") + " of weight 0 left out";
+  }
   if (array.kind == EvalKind::kTensor || !statistics.shortest) return "";
   if (array.kind == EvalKind::kRagged) {
     return fmt::format("ragged, mean length {}", short_number(statistics.mean_length));

@@ -6,6 +6,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/log/console.h"
+#include "runtime/data/class_numbers.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/meta_writer.h"
 #include "runtime/tools/cli/command.h"
@@ -35,7 +36,7 @@ int meta_command(const Arguments& arguments, const NoFlags& /*own*/) {
         fmt::format("{}: {} of {} examples", path, with_thousands(done), with_thousands(size)));
   };
   write_meta_folder(*dataset, folder, fmt::format("{} of stepop's {}", with_thousands(size), path),
-                    throw_if_signal_arrived, progress);
+                    all_class_names(read.config), throw_if_signal_arrived, progress);
   console.end_progress();
   console.info(fmt::format("{}: {}; {{class: Meta, path: {}}} reads them", folder,
                            counted(size, "example"), folder));

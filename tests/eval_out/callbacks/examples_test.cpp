@@ -2,6 +2,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
@@ -43,6 +44,25 @@ TEST_CASE("the best, the worst and random examples are chosen by a label") {
   }
   const auto most = look("examples", kLosses, "{count: 3, mode: max}", kData);
   CHECK((indices_of(*most, "best") == std::vector<int>{7, 4, 1}));
+}
+
+TEST_CASE("rows of weight 0 are neither the best nor the worst, nor in a histogram") {
+  const EvalOutputs outputs{.labels = {{"loss",
+                                        {at::tensor({0.0F, 3.0F, 9.0F, 5.0F, 0.0F}),
+                                         at::tensor({0.0F, 2.0F, 0.0F, 1.0F, 0.0F})}}}};
+  const auto looked = look("examples", outputs, "{count: 4}", kData);
+  CHECK((indices_of(*looked, "best") == std::vector<int>{1, 3}));
+  CHECK((indices_of(*looked, "worst") == std::vector<int>{3, 1}));
+  CHECK((indices_of(*looked, "random") == std::vector<int>{1, 3}));
+  const auto histogram = look("histogram", outputs);
+  CHECK(histogram->value("min") == 3);
+  CHECK(histogram->value("max") == 5);
+  CHECK(histogram->value("mean") == 4);
+  const EvalOutputs nothing{.labels = {{"loss", {at::zeros({2}), at::zeros({2})}}}};
+  for (const char* callback : {"examples", "histogram"}) {
+    CHECK(message_of([&] { look(callback, nothing, "{}", kData); }) ==
+          "labels/loss has the weight 0 in every row");
+  }
 }
 
 TEST_CASE("random examples depend on the seed alone, and each has the same chance") {

@@ -1,9 +1,11 @@
 #include "eval_out/read/eval_statistics.h"
 
+#include <ATen/ops/tensor.h>
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "eval_out/write/eval_writer.h"
 #include "tests/python.h"
 #include "tests/scratch_folder.h"
 
@@ -43,6 +45,26 @@ with h5py.File(sys.argv[1], 'w') as f:
     said['stored'] = f['outputs/floats'].id.get_storage_size()
 print(json.dumps(said, default=float))
 )";
+
+TEST_CASE("rows of weight 0 have no part in a label's statistics") {
+  const ScratchFolder folder;
+  const std::string path = folder / "outputs.h5";
+  const std::vector<int64_t> rows = {0, 1, 2};
+  EvalWriter writer(path, 3);
+  writer.write(
+      {.labels = {{"loss", {at::tensor({0.0F, 3.0F, 5.0F}), at::tensor({0.0F, 2.0F, 4.0F})}},
+                  {"other", at::tensor({0.0F, 3.0F, 5.0F})}}},
+      rows);
+  writer.finish();
+  const EvalFile file(path);
+  const EvalStatistics loss = statistics_of(file, "labels/loss");
+  CHECK(loss.numbers.count() == 2);
+  CHECK(loss.numbers.min() == 3);
+  CHECK(loss.numbers.mean() == 4);
+  CHECK(loss.rows_without_weight == 1);
+  CHECK(statistics_of(file, "labels/other").numbers.count() == 3);
+  CHECK(statistics_of(file, "weights/loss").numbers.count() == 3);
+}
 
 TEST_CASE("ranges, means and lengths are those of numpy, over the valid rows alone") {
   const ScratchFolder folder;

@@ -7,13 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "eval_out/write/eval_writer.h"
 #include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/formats/gzip_file.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/datasets/meta_writer.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
+#include "tests/python.h"
 #include "tests/scratch_folder.h"
 #include "tests/tar_file.h"
 #include "tests/tensor_values.h"
@@ -122,6 +125,115 @@ TEST_CASE("several readers of the training share their classes") {
     CHECK(numbers_of(config, "train") == Numbers{0, 1, 0});
     CHECK(numbers_of(config, "validation") == Numbers{1});
   }
+}
+
+TEST_CASE("each part of a Zip has classes of its own") {
+  const ScratchFolder scratch;
+  const auto pair = [&](const std::string& name, const std::vector<std::string>& left,
+                        const std::vector<std::string>& right) {
+    return fmt::format(
+        "{{class: Zip, datasets: {{left: {}, right: {{class: LabelsOnly, dataset: {}}}}}}}",
+        images(folder_of(scratch, name + "1", left)),
+        images(folder_of(scratch, name + "2", right)));
+  };
+  for (const bool training_is_first : {true, false}) {
+    const Config config =
+        config_of(pair("tr", {"b", "c"}, {"a", "b"}), pair("va", {"b", "c"}, {"a", "b"}));
+    if (training_is_first) datasets().build(config, "datasets/train");
+    for (const char* split : {"validation", "train"}) {
+      CAPTURE(split);
+      CHECK(numbers_of(config, split, "left/class") == Numbers{0, 1});
+      CHECK(numbers_of(config, split, "right/class") == Numbers{0, 1});
+    }
+    CHECK(class_names_of(config, "left/class") == std::vector<std::string>{"b", "c"});
+    CHECK(class_names_of(config, "right/class") == std::vector<std::string>{"a", "b"});
+  }
+}
+
+TEST_CASE("plain numbers where the training has names are reported") {
+  const ScratchFolder scratch;
+  const std::string few = folder_of(scratch, "few", {"ant", "bee"});
+  const std::string many = folder_of(scratch, "many", {"0", "1", "10", "2"});
+  const std::string same = folder_of(scratch, "same", {"0", "1", "2"});
+  const auto notice = [&](const std::string& train, const std::string& validation) {
+    const Config config = config_of(images(train), validation);
+    const auto dataset = datasets().build(config, "datasets/validation");
+    datasets().build(config, "datasets/train");
+    return dataset->notice();
+  };
+  const std::string table =
+      "{class: Csv, path: " + scratch.write("va.csv", "class,x\n0,1\n1,2\n") + "}";
+  CHECK(notice(same, table) == "");
+  CHECK(notice(few, table) ==
+        "the whole numbers of \"class\" are taken as they are: 0 is the class \"ant\" of the "
+        "training; columns: {class: class} reads names");
+  CHECK(
+      notice(many, table) ==
+      "warning: the whole numbers of \"class\" are taken as they are: 2 is the class \"10\" of the "
+      "training; columns: {class: class} reads names");
+  const std::string plain =
+      "warning: the whole numbers of \"class\" are taken as they are: 2 is the class \"10\" of the "
+      "training";
+  CHECK(notice(many, "{class: JsonLines, path: " +
+                         scratch.write("va.jsonl", "{\"class\": 0}\n{\"class\": 1}\n") + "}") ==
+        plain);
+  run_python("import sys, numpy as np; np.save(sys.argv[1], np.arange(3))",
+             {scratch.path("class.npy")});
+  CHECK(notice(many, "{class: Npy, path: " + scratch.path("class.npy") + "}") == plain);
+  scratch.write("shards/0.tar", tar_member("1.cls", "1") + tar_end());
+  CHECK(notice(many, "{class: TarShards, path: " + scratch.path("shards") + "}") ==
+        plain + "; classes.txt beside the shards has their names");
+  scratch.write("plain.py", R"(
+class Plain:
+    def __len__(self):
+        return 2
+    def __getitem__(self, i):
+        return 0.5, i
+)");
+  CHECK(notice(many, fmt::format("{{class: Python, object: \"{}:Plain\", keys: [x, class]}}",
+                                 scratch.path("plain.py")))
+            .ends_with("processes of their own\n" + plain));
+  const std::string data = STEPOP_SOURCE_DIR "/configs/data/digits-test-";
+  CHECK(notice(many, fmt::format("{{class: Idx, images: {0}images.idx.gz, labels: "
+                                 "{0}labels.idx.gz}}",
+                                 data)) == plain);
+}
+
+TEST_CASE("outputs of another run have the numbers of the training") {
+  const ScratchFolder scratch;
+  const std::string path = scratch.path("outputs.h5");
+  EvalWriter writer(path, 2, {{"config", std::string("class_names: {class: [b, c]}\n")}});
+  const std::vector<int64_t> rows = {0, 1};
+  writer.write({.labels = {{"class", at::tensor(rows)}}}, rows);
+  writer.finish();
+  const std::string outputs = "{class: EvalOutputs, path: " + path + "}";
+  const Config config = config_of(images(folder_of(scratch, "tr", {"a", "b", "c"})), outputs);
+  const auto dataset = datasets().build(config, "datasets/validation");
+  CHECK(values_of<int64_t>(dataset->labels("class")) == Numbers{1, 2});
+  CHECK(values_of<int64_t>(example_of(*dataset, 1).tensors.at("class")) == Numbers{2});
+  CHECK(values_of<int64_t>(batch_of(*dataset, {1, 0})["class"]) == Numbers{2, 1});
+  CHECK(message_of([&] {
+          numbers_of(config_of(images(folder_of(scratch, "other", {"a", "b"})), outputs),
+                     "validation");
+        }) == fmt::format("{}: expected a class of the training: a, b (class_names/class; with "
+                          "\"unknown: id\" any other has the number 2); found \"c\", number 1",
+                          path));
+}
+
+TEST_CASE("a folder of stepop meta has the names of its classes") {
+  const ScratchFolder scratch;
+  const Config made = config_of(fmt::format("{{class: LabelsOnly, dataset: {}}}",
+                                            images(folder_of(scratch, "some", {"b", "c"}))),
+                                "{}");
+  const auto source = datasets().build(made, "datasets/train");
+  const std::string folder = scratch.path("meta");
+  write_meta_folder(*source, folder, "two", all_class_names(made), {}, {});
+  const std::string meta = "{class: Meta, path: " + folder + "}";
+  const Config config = config_of(images(folder_of(scratch, "tr", {"a", "b", "c"})), meta);
+  CHECK(numbers_of(config, "validation") == Numbers{1, 2});
+  const auto dataset = datasets().build(config, "datasets/validation");
+  CHECK(values_of<int64_t>(example_of(*dataset, 1).tensors.at("class")) == Numbers{2});
+  CHECK(dataset->notice() == folder + "/meta.yaml: class: no example of \"a\"");
 }
 
 TEST_CASE("names in two forms of Unicode are one class; names that look alike are reported") {

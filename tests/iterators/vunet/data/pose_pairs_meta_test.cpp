@@ -23,7 +23,7 @@ const std::string kFigures =
 /// Figures as a folder of images and keypoints.
 struct People {
   People() : path(folder.path("people")) {
-    write_meta_folder(*dataset_of(kFigures), path, "figures", {}, {});
+    write_meta_folder(*dataset_of(kFigures), path, "figures", {}, {}, {});
   }
   std::string yaml(const std::string& more = "") const {
     return fmt::format(

@@ -156,7 +156,7 @@ TEST_CASE("any dataset is written as a folder that NumPy maps and Meta reads bac
   const auto dataset = dataset_of(source.yaml(", keys: [image, pid, pose/kps]"));
   ScratchFolder folder;
   const std::string made = folder.path("made");
-  write_meta_folder(*dataset, made, "three", {}, {});
+  write_meta_folder(*dataset, made, "three", {}, {}, {});
   CHECK_FALSE(std::filesystem::exists(made + ".part"));
   const std::string said = run_python(kReadBack, {made});
   CHECK(said ==
@@ -177,9 +177,9 @@ TEST_CASE("any dataset is written as a folder that NumPy maps and Meta reads bac
     CHECK(after.texts.at("pid") == before.texts.at("pid"));
   }
   const auto bad = dataset_of("{class: Csv, path: " + folder.write("a.csv", "../x\n1\n") + "}");
-  CHECK(message_of([&] { write_meta_folder(*bad, folder.path("bad"), "x", {}, {}); }) ==
+  CHECK(message_of([&] { write_meta_folder(*bad, folder.path("bad"), "x", {}, {}, {}); }) ==
         "the key \"../x\" cannot be the name of a label; give it another one");
-  CHECK(message_of([&] { write_meta_folder(*dataset, made, "x", {}, {}); }) ==
+  CHECK(message_of([&] { write_meta_folder(*dataset, made, "x", {}, {}, {}); }) ==
         made + " is there already; nothing was changed");
 }
 

@@ -205,7 +205,7 @@ TEST_CASE("a mutated answer of an iterable dataset is read or refused") {
   }
   const uint64_t seed = fuzz_seed();
   FuzzWatch watch("answers of an iterable dataset of Python", seed);
-  auto stream = std::make_unique<PythonStream>(server, PythonClasses(), 5);
+  auto stream = std::make_unique<PythonStream>(server, ClassRenumberings(), 5);
   const uint64_t count = fuzz_first() + fuzz_count(1000);
   uint64_t read = 0, refused = 0;
   for (uint64_t i = fuzz_first(); i < count; ++i) {

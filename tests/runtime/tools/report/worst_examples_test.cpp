@@ -52,6 +52,14 @@ TEST_CASE("the greatest losses come first, NaN before all, with what else is one
   CHECK(worst.examples[2].index == 100);
 }
 
+TEST_CASE("examples of weight 0 have no loss") {
+  const WorstExamples worst = worst_of(
+      {.labels = {{"loss", {at::tensor({9.F, -1.F, -2.F}), at::tensor({0.F, 1.F, 2.F})}}}}, 3, 3);
+  REQUIRE(worst.examples.size() == 2);
+  CHECK(worst.examples[0].index == 101);
+  CHECK(worst.examples[1].index == 102);
+}
+
 TEST_CASE("outputs that are pictures are shown, floats and bytes, channels first and last") {
   const WorstExamples worst =
       worst_of({.outputs = {{"bytes", at::full({2, 16, 16, 1}, 128, at::kByte)},
