@@ -42,7 +42,7 @@ std::vector<std::string> splits_of(const std::string& path) {
   return names;
 }
 
-TEST_CASE("stepop data and stepop config read each config of the tree, split by split") {
+TEST_CASE("data and config read each config of the tree, and its training has no warning") {
   const ScratchFolder folder;
   int configs = 0;
   for (const auto& entry : fs::recursive_directory_iterator(STEPOP_SOURCE_DIR "/configs")) {
@@ -53,7 +53,10 @@ TEST_CASE("stepop data and stepop config read each config of the tree, split by 
     for (const auto& split : splits) {
       run(folder, fmt::format("stepop data -b {} {} --examples 2", path, split));
     }
-    if (!splits.empty()) run(folder, "stepop config -b " + path);
+    if (splits.empty()) continue;
+    run(folder, "stepop config -b " + path);
+    const auto checked = run_in(folder, "stepop -b " + path + " -t --check");
+    CHECK_MESSAGE(checked.err == "", path, ": ", checked.err);
   }
   CHECK(configs > 5);
 }

@@ -30,6 +30,8 @@ from .rows import blocks
 
 REFUSED = 65
 MOST_GROUPS = 50
+# The class of a row that does not count, as PyTorch's ignore_index has it.
+LEFT_OUT_CLASS = -100
 # Characters of what an exception says, and of each end of its traceback.
 MOST_SAID = 2000
 MOST_TRACEBACK = 4000
@@ -288,6 +290,13 @@ def measure(e: Evaluation, folder: Path, options: Mapping[str, str]) -> Dict[str
     if e.rows == 0:
         raise Refused("the evaluation has no rows")
 
+    # As in the other callbacks, unless the metric itself leaves out a class.
+    are_numbers = target.kind == "numbers" and target.ndim == 1 and target.dtype.kind == "i"
+    leaves_out = are_numbers and "ignore_index" not in kwargs
+    counts = np.asarray(target) != LEFT_OUT_CLASS if leaves_out else np.ones(e.rows, bool)
+    if not counts.any():
+        raise Refused(f"nothing counts: {keys[1]} is {LEFT_OUT_CLASS} in every row")
+
     def read(first: int, last: int) -> Sequence[Any]:
         scores = transformed(prediction.read(first, last), how, keys[0], first)
         return scores, target.read(first, last)
@@ -301,10 +310,12 @@ def measure(e: Evaluation, folder: Path, options: Mapping[str, str]) -> Dict[str
     with _calling(f"{place} of {' and '.join(shapes)}", whole.is_own, help):
         for first, last in blocks(e.rows, prediction.row_bytes + target.row_bytes):
             block = read(first, last)
-            whole.update(*block)
-            for name, rows in groups.items():
-                if rows[first:last].any():
-                    parts[name].update(*(values[rows[first:last]] for values in block))
+            for metric, rows in [(whole, counts), *((parts[k], groups[k] & counts) for k in groups)]:
+                chosen = rows[first:last]
+                if chosen.all():
+                    metric.update(*block)
+                elif chosen.any():
+                    metric.update(*(values[chosen] for values in block))
         keep(folder, scalars, flat(whole.name, whole.value()), "")
         if plots:
             folder.mkdir(exist_ok=True)
@@ -316,7 +327,8 @@ def measure(e: Evaluation, folder: Path, options: Mapping[str, str]) -> Dict[str
         except Exception:  # such as an AUROC of rows of one class
             scalars.update({f"{entry}/{name}": np.nan for entry in entries})
     resamples = int(options.get("bootstrap", "0"))
-    found = _resampled(empty, read(0, e.rows), resamples) if resamples else {}
+    drawn = [values[counts] for values in read(0, e.rows)] if resamples else []
+    found = _resampled(empty, drawn, resamples) if resamples else {}
     for entry in entries if resamples else []:
         ends = np.percentile(found.get(entry, [np.nan]), [2.5, 97.5])
         scalars[f"{entry}_low"], scalars[f"{entry}_high"] = ends.tolist()

@@ -47,16 +47,19 @@ class Measured {
     std::iota(index.begin(), index.end(), 0);
     for (int64_t i = 0; i < kRows; ++i) sites.push_back(i % 7 < 4 ? "north" : "a/b c");
     EvalWriter writer(folder_.path("outputs.h5"), kRows);
-    writer.write({.outputs = {{"logits", logits},
-                              {"broken", broken},
-                              {"score", at::rand({kRows}).mul(10).round().div(10)},
-                              {"site", sites}},
-                  .labels = {{"class", target},
-                             {"binary", at::rand({kRows}).lt(0.3)},
-                             {"one", at::ones({kRows}, at::kLong)},
-                             {"many", at::arange(kRows).remainder(77)},
-                             {"loss", at::rand({kRows})}}},
-                 index);
+    writer.write(
+        {.outputs = {{"logits", logits},
+                     {"broken", broken},
+                     {"score", at::rand({kRows}).mul(10).round().div(10)},
+                     {"site", sites}},
+         .labels = {{"class", target},
+                    {"binary", at::rand({kRows}).lt(0.3)},
+                    {"one", at::ones({kRows}, at::kLong)},
+                    {"some", target.masked_fill(at::arange(kRows).remainder(3).eq(0), -100)},
+                    {"none", at::full({kRows}, -100, at::kLong)},
+                    {"many", at::arange(kRows).remainder(77)},
+                    {"loss", at::rand({kRows})}}},
+        index);
     writer.finish();
   }
 
@@ -193,6 +196,27 @@ TEST_CASE("a function of scikit-learn gives what it gives when it is called dire
         "kwargs: {labels: [0, 1, 2, 3, 4]}",
         {"log_loss"},
         "[m.log_loss(target, softmax(logits.astype(float), 1), labels=range(5))]"}});
+}
+
+TEST_CASE("rows whose class is -100 do not count") {
+  Measured data;
+  data.check(
+      {{"metric: sklearn.metrics.f1_score, kwargs: {average: macro}, prediction_as: argmax, "
+        "target: some, by: site, bootstrap: 40",
+        {"f1_score", "f1_score/site/north", "f1_score/site/a_b_c", "f1_score_low", "f1_score_high"},
+        "(lambda c, y, s: [m.f1_score(c[w], y[w], average='macro') for w in (s == s, s == "
+        "b'north', s == b'a/b c')] + [np.percentile([m.f1_score(c[r], y[r], "
+        "average='macro') for random in [np.random.default_rng(0)] for r in "
+        "[random.integers(0, len(c), len(c)) for _ in range(40)]], q) for q in (2.5, 97.5)])"
+        "(f['some'][f['some'] != -100], logits.argmax(1)[f['some'] != -100], "
+        "site[f['some'] != -100])"}});
+  data.check(
+      {{"metric: torchmetrics.Accuracy, kwargs: {task: multiclass, num_classes: 5, "
+        "average: micro, ignore_index: -100}, target: some",
+        {"Accuracy"},
+        "[(logits.argmax(1) == target)[f['some'] != -100].mean()]"}});
+  CHECK(data.failure("metric: sklearn.metrics.f1_score, prediction_as: argmax, target: none") ==
+        "PythonMetric m: nothing counts: none is -100 in every row");
 }
 
 TEST_CASE("resamples have a fixed seed") {
@@ -336,7 +360,7 @@ TEST_CASE("a metric that is not there, or does not fit, is an error that says wh
   is("metric: my.py:metric, prediction: logit",
      "prediction: no \"logit\"; did you mean \"logits\"? the evaluation has outputs/broken, "
      "outputs/logits, outputs/score, outputs/site, labels/binary, labels/class, labels/loss, "
-     "labels/many, labels/one");
+     "labels/many, labels/none, labels/one, labels/some");
   is("metric: my.py:metric, prediction: broken, prediction_as: argmax",
      "prediction_as: argmax: row 7 of broken has a NaN");
   is("metric: my.py:metric, prediction: score, prediction_as: argmax",

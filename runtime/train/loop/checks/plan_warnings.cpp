@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -14,8 +15,9 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/log/metric_direction.h"
 #include "runtime/train/iterator/splits.h"
+#include "runtime/train/loop/checks/data_warnings.h"
+#include "runtime/train/loop/checks/optimizer_warnings.h"
 #include "runtime/train/networks/networks.h"
-#include "runtime/train/optim/update.h"
 #include "runtime/train/when/duration.h"
 #include "runtime/train/when/stop_when.h"
 
@@ -30,6 +32,9 @@ constexpr int64_t kMostSteps = int64_t{1} << 40;
 
 /// What differs less is rounding.
 constexpr double kClose = 1.001;
+
+/// The share of its way that a schedule hardly moves by.
+constexpr double kLittle = 0.002;
 
 /// As in Ema.
 constexpr double kUsualDecay = 0.999;
@@ -84,21 +89,6 @@ class PlanWarnings {
                     weights == "ema" ? ", and eval_weights: ema evaluates them" : ""));
   }
 
-  /// With a rate of 0 all is computed and no weight changes.
-  void look_at_rates() {
-    constexpr int64_t kMostLooks = 1000;
-    const int64_t stride = std::max<int64_t>(settings_.num_steps / kMostLooks, 1);
-    for (const auto& [name, update] : context_.updates) {
-      bool is_zero = true;
-      for (int64_t step = 0; step < settings_.num_steps && is_zero; step += stride) {
-        is_zero =
-            std::ranges::all_of(update->optimizer().lrs(step), [](double lr) { return lr == 0; });
-      }
-      if (!is_zero) continue;
-      add(name + "/lr", fmt::format("0 in all of {}: no weight changes", length_));
-    }
-  }
-
   void look_at_schedules(const std::vector<BuiltSchedule>& schedules) {
     for (const auto& [config, path, schedule, short_lengths] : schedules) {
       for (const auto& [place, steps] : short_lengths) {
@@ -139,19 +129,6 @@ class PlanWarnings {
     }
   }
 
-  /// A metric on examples of the training says nothing about other examples.
-  void look_at_data() {
-    const Value* trained = context_.config.peek("datasets/train");
-    for (const auto& evaluation : settings_.evaluations) {
-      const std::string place = "datasets/" + evaluation.op.split;
-      const Value* evaluated = context_.config.peek(place);
-      if (evaluation.op.split == "train" || trained == nullptr || evaluated == nullptr) continue;
-      if (*trained == *evaluated) {
-        add(place, "the same examples as datasets/train: evaluations see what was trained");
-      }
-    }
-  }
-
   void look_at_batches() {
     const int64_t batches = context_.splits.order("train").batches_per_epoch();
     if (settings_.accumulate <= batches) return;
@@ -187,6 +164,10 @@ class PlanWarnings {
               with_thousands(loaders), processors, processors == 1 ? "" : "s", processors));
     }
   }
+
+  const std::string& length() const { return length_; }
+
+  void add(std::vector<std::string> texts) { std::ranges::move(texts, std::back_inserter(texts_)); }
 
   std::vector<std::string> take() { return std::move(texts_); }
 
@@ -232,18 +213,22 @@ class PlanWarnings {
     double before = first_number;
     bool is_still = true;
     bool is_rising = true;
+    bool is_falling = true;
     for (int64_t i = 1; i <= kMostLooks; ++i) {
       const double now = schedule.at(std::min(end, end / kMostLooks * i + i));
       is_still = is_still && now == first_number;
       is_rising = is_rising && now >= before;
+      is_falling = is_falling && now <= before;
       before = now;
     }
     double highest = before;
+    double lowest = before;
     bool is_still_later = true;
     for (int64_t step = 1; step < kMostSteps; step += 1 + step / 64) {
       const double later = schedule.at(end + step);
       is_still_later = is_still_later && later == first_number;
       highest = std::max(highest, later);
+      lowest = std::min(lowest, later);
     }
     if (is_still && !is_still_later) {
       add(config, path,
@@ -254,12 +239,22 @@ class PlanWarnings {
     const bool rises_at_end = schedule.at(end) > schedule.at(end - std::max<int64_t>(1, end / 100));
     const std::string key = split_path(join_path(config.path(), path)).back();
     const bool is_rate = key == "lr" || key == "adamw_lr";
-    if (is_rising && rises_at_end && is_rate && highest > before * kClose) {
+    if (!is_rate) return;
+    if (is_rising && rises_at_end && highest > before * kClose) {
       add(config, path,
           fmt::format(
               "still rises at the end of {}: to {}, and would later reach {}. Is its number "
               "of steps right?",
               length_, short_number(last_number), short_number(highest)));
+    } else if (is_rising && rises_at_end && first_number > 0 && lowest >= schedule.at(end)) {
+      add(config, path,
+          fmt::format("rises to the end of {}, from {} to {}. Are these two swapped?", length_,
+                      short_number(first_number), short_number(schedule.at(end))));
+    } else if (is_falling && first_number - schedule.at(end) < (first_number - lowest) * kLittle) {
+      add(config, path,
+          fmt::format("hardly falls in {}: from {} to {}, and after it to {}. Is its number of "
+                      "steps right?",
+                      length_, first_number, last_number, short_number(lowest)));
     }
   }
 
@@ -342,10 +337,10 @@ std::vector<std::string> plan_warnings(const Settings& settings, const Context& 
   PlanWarnings warnings(settings, context);
   warnings.look_at_times(freeze_begins);
   warnings.look_at_averages();
-  warnings.look_at_rates();
+  warnings.add(optimizer_warnings(settings, context, warnings.length()));
   warnings.look_at_schedules(schedules);
   warnings.look_at_modes(metric_schedules);
-  warnings.look_at_data();
+  warnings.add(data_warnings(settings, context));
   warnings.look_at_batches();
   warnings.look_at_machine();
   return warnings.take();

@@ -8,22 +8,32 @@
 
 #include "tests/runtime/train/distributed/together.h"
 #include "tests/runtime/train/loop/trainer.h"
+#include "tests/scratch_folder.h"
 #include "tests/test_run.h"
 
 namespace stepop {
 namespace plan_warnings_test {
 
-/// The warnings at the start of a training of 8 steps, two epochs; without the name of the file.
-std::string warnings(const std::string& more, const std::string& lr = "1e-3", bool debug = false) {
-  std::string config = trainer_config("num_steps: 8\n" + more);
-  const std::string usual = "{class: cosine, from: 1e-2, to: 1e-4, steps: 12}";
-  config.replace(config.find(usual), usual.size(), lr);
+/// The warnings at the start of a training; without the name of the file.
+std::string warnings_of(const std::string& config, bool debug = false) {
   std::string text = Session(test_config(config), true, debug, false).warnings();
   const std::string file = "test.yaml:";
   for (size_t at = text.find(file); at != std::string::npos; at = text.find(file)) {
     text.erase(at, text.find(": ", at) + 2 - at);
   }
   return text;
+}
+
+/// A training of 8 steps, two epochs, with `now` in the place of `usual`.
+std::string with(const std::string& usual, const std::string& now, const std::string& more = "") {
+  std::string config = trainer_config("num_steps: 8\n" + more);
+  return config.replace(config.find(usual), usual.size(), now);
+}
+
+const std::string kRate = "{class: cosine, from: 1e-2, to: 1e-4, steps: 12}";
+
+std::string warnings(const std::string& more, const std::string& lr = "1e-3", bool debug = false) {
+  return warnings_of(with(kRate, lr, more), debug);
 }
 
 TEST_CASE("a config that says what it means has no warning") {
@@ -48,6 +58,152 @@ TEST_CASE("a learning rate that is 0 in the whole training is reported") {
   const std::string usual = "lr: {class: cosine, from: 1e-2, to: 1e-4, steps: 12}";
   config.replace(config.find(usual), usual.size(), "groups: [{match: bias, lr: 0}]");
   CHECK(Session(test_config(config), true, false, false).warnings() == "");
+}
+
+TEST_CASE("numbers of an optimizer that nobody means are reported") {
+  const auto optimizer = [](const std::string& text) {
+    return warnings_of(with("{class: Adam, lr: " + kRate + "}", text));
+  };
+  CHECK(optimizer("{class: Adam, lr: 0.1}") == "");
+  CHECK(optimizer("{class: SGD, lr: 10, momentum: 0.9, weight_decay: 5e-4}") == "");
+  CHECK(optimizer("{class: LARS, lr: 30}") == "");
+  CHECK(optimizer("{class: AdamW, lr: 1e-3, betas: [0.5, 0.9], eps: 0.1, weight_decay: 0.3, "
+                  "clip_norm: 0.01}") == "");
+  CHECK(optimizer("{class: Adam, lr: 100}") ==
+        "optimizer/lr: 100: hardly any network learns with more than 0.1, as Adam changes each "
+        "weight by about the rate");
+  CHECK(optimizer("{class: SGD, lr: 200}") ==
+        "optimizer/lr: 200: hardly any network learns with more than 10");
+  CHECK(optimizer("{class: Adam, lr: 1e-3, betas: [0.999, 0.9]}") ==
+        "optimizer/betas: [0.999, 0.9]: the average of the gradient is longer than that of its "
+        "square; is [0.9, 0.999] meant?");
+  CHECK(optimizer("{class: AdamW, lr: 1e-3, eps: 1.0}") ==
+        "optimizer/eps: 1: it outweighs nearly any gradient, and the step is that of SGD with a "
+        "rate of lr / eps; 1e-8 is usual");
+  CHECK(optimizer("{class: AdamW, lr: 1e-3, weight_decay: 100}") ==
+        "optimizer/weight_decay: 100: each step with lr 0.001 takes 10 % of each weight; 0.01 to "
+        "0.1 are usual");
+  CHECK(optimizer("{class: SGD, lr: 1e-2, clip_norm: 1e-9}") ==
+        "optimizer/clip_norm: 1e-09: gradients are made this short, and weights hardly change; 1 "
+        "is usual");
+}
+
+TEST_CASE("a rate that rises to the end, or hardly falls, is reported") {
+  CHECK(
+      warnings("", "{class: cosine, from: 1e-5, to: 6e-3, steps: end}") ==
+      "optimizer/lr: rises to the end of this training of 8 steps, from 1e-05 to 0.006. Are these "
+      "two swapped?");
+  CHECK(warnings("", "{class: cosine, from: 6e-3, to: 1e-5, steps: end}") == "");
+  CHECK(warnings("", "{class: cosine, from: 6e-3, to: 1e-5, steps: 80}") == "");
+  CHECK(warnings("", "{class: exponential, from: 1e-3, gamma: 0.999}") == "");
+  const std::string hardly = warnings("", "{class: cosine, from: 6e-3, to: 1e-5, steps: 1000000}");
+  CHECK(
+      hardly.starts_with("optimizer/lr: hardly falls in this training of 8 steps: from 0.006 to "
+                         "0.00599"));
+  CHECK(hardly.ends_with(", and after it to 1e-05. Is its number of steps right?"));
+}
+
+TEST_CASE("data of an evaluation that are hardly meant are reported") {
+  const std::string train = "{class: Synthetic, size: 29, shape: [1, 3, 3], classes: 3}";
+  const std::string validation =
+      "{class: Synthetic, size: 10, shape: [1, 3, 3], classes: 3, seed: 5}";
+  const auto evaluated_on = [&](const std::string& text) {
+    return warnings_of(with(validation, text));
+  };
+  const auto parts = [&](const std::string& of_training, const std::string& of_validation) {
+    const auto subset = [&](const std::string& part) {
+      return "{class: Subset, dataset: " + train + ", " + part + "}";
+    };
+    std::string config = with(validation, subset(of_validation));
+    config.replace(config.find(train), train.size(), subset(of_training));
+    return warnings_of(config);
+  };
+  CHECK(evaluated_on("{class: Synthetic, size: 29, shape: [1, 3, 3], classes: 3, seed: 5}") == "");
+  CHECK(evaluated_on("{class: Synthetic, size: 30, shape: [1, 3, 3], classes: 3, seed: 5}") ==
+        "datasets/validation: 30 examples, but datasets/train has 29: are the two swapped?");
+  CHECK(evaluated_on("{class: Augment, shift: 0, noise: 0, dataset: " + validation + "}") == "");
+  for (const char* key : {"noise: 5", "flip: true", "shift: 1"}) {
+    const std::string name = std::string(key).substr(0, std::string(key).find(':'));
+    CHECK(evaluated_on(fmt::format("{{class: Augment, {}, dataset: {}}}", key, validation)) ==
+          fmt::format("datasets/validation/{}: images of an evaluation are changed at random; "
+                      "Augment is for datasets/train",
+                      name));
+  }
+  CHECK(parts("fraction: 0.9", "fraction: [0.9, 1]") == "");
+  CHECK(parts("range: [0, 20]", "range: [20, 29]") == "");
+  CHECK(parts("fraction: 0.9", "range: [26, 29]") == "");
+  CHECK(parts("indices: [1, 2, 3, 4, 5, 6, 7, 8]", "range: [0, 8]") == "");
+  const std::string split = "split: {parts: {train: 0.8, validation: 0.2}}, part: ";
+  CHECK(parts(split + "train", split + "validation") == "");
+  CHECK(parts("range: [0, 20]", "range: [18, 29]") ==
+        "datasets/validation: 2 of its examples are also in datasets/train");
+  CHECK(parts("fraction: 0.9", "range: [0, 10]") ==
+        "datasets/validation: 10 of its examples are also in datasets/train");
+  CHECK(parts("range: [0, 10]", "fraction: 0.2") ==
+        "datasets/validation: 6 of its examples are also in datasets/train");
+  CHECK(parts(split + "train",
+              "split: {parts: {train: 0.8, validation: 0.2}, seed: 3}, part: validation") ==
+        "datasets/validation/split: not that of datasets/train: examples of the training are among "
+        "these");
+}
+
+TEST_CASE("sensible configs have no warning") {
+  for (const char* optimizer :
+       {"{class: Adam, lr: 3e-4}",
+        "{class: Adam, lr: 1e-2, betas: [0.5, 0.999]}",
+        "{class: Adam, lr: 2e-4, betas: [0, 0.9]}",
+        "{class: Adam, lr: 1e-3, eps: 0.1}",
+        "{class: Adam, lr: 1e-3, weight_decay: 1e-4}",
+        "{class: AdamW, lr: 6e-4, betas: [0.9, 0.95], "
+        "weight_decay: 0.1, clip_norm: 1}",
+        "{class: AdamW, lr: 1e-3, weight_decay: 5}",
+        "{class: NAdam, lr: 2e-3}",
+        "{class: RAdam, lr: 1e-3}",
+        "{class: Adamax, lr: 2e-3}",
+        "{class: SGD, lr: 0.1, momentum: 0.9, nesterov: true, weight_decay: 1e-4}",
+        "{class: SGD, lr: 1, clip_norm: 0.25}",
+        "{class: SGD, lr: 30, weight_decay: 1.2e-6}",
+        "{class: Lion, lr: 1e-4, weight_decay: 1}",
+        "{class: LARS, lr: 8, weight_decay: 1e-4}",
+        "{class: LAMB, lr: 1e-2}",
+        "{class: RMSprop, lr: 0.045, eps: 1.0}",
+        "{class: Adagrad, lr: 0.5}",
+        "{class: Adadelta, lr: 1}",
+        "{class: ScheduleFreeAdamW, lr: 2.5e-3}",
+        "{class: Adam, lr: 1e-3, clip_norm: 1e-2}",
+        "{class: Adam, lr: {class: cosine, from: 1e-3, to: 1e-6, steps: end, warmup: 5%}}",
+        "{class: Adam, lr: {class: one_cycle, max: 1e-2, steps: end}}",
+        "{class: SGD, lr: {class: linear, from: 0.1, to: 0, steps: end}}",
+        "{class: SGD, lr: {class: exponential, from: 0.1, gamma: 0.999}}",
+        "{class: Adam, lr: {class: step, from: 1e-3, at: [4, 6], factor: 0.1}}"}) {
+    CAPTURE(optimizer);
+    CHECK(warnings_of(with("{class: Adam, lr: " + kRate + "}", optimizer)) == "");
+  }
+}
+
+TEST_CASE("rows of another division of a table are reported") {
+  const ScratchFolder scratch;
+  std::string rows = "a,class\n";
+  for (int i = 0; i < 40; ++i) rows += fmt::format("{},{}\n", i, i % 3);
+  const std::string path = scratch.write("t.csv", rows);
+  const auto notes = [&](const std::string& more) {
+    std::string config = trainer_config("num_steps: 8");
+    const size_t begin = config.find("  train: ");
+    config.replace(begin, config.find("batch_size") - begin,
+                   fmt::format("  train: {{class: Csv, path: {0}, folds: 4, fold: 1, vectors: "
+                               "{{image: [a]}}}}\n  validation: {{class: Csv, path: {0}, folds: 4, "
+                               "vectors: {{image: [a]}}, part: validation, {1}}}\n",
+                               path, more));
+    config.replace(config.find("inputs: 9"), 9, "inputs: 1");
+    return warnings_of(config);
+  };
+  CHECK(notes("fold: 1") == "");
+  CHECK(notes("fold: 2") ==
+        "datasets/validation/fold: not that of datasets/train: rows of the training are among "
+        "these; fit: train takes its fold");
+  CHECK(notes("fold: 1, fold_seed: 7") ==
+        "datasets/validation/fold_seed: not that of datasets/train: rows of the training are among "
+        "these; fit: train takes its fold_seed");
 }
 
 TEST_CASE("a patience that no training of that length has is reported") {
@@ -162,7 +318,7 @@ TEST_CASE("a schedule that falls and ends long before the training does is repor
   CHECK(warnings("", "{class: linear, from: 1, to: 0.5, steps: 2}") == said("0.5", 2));
   CHECK(warnings("", "{class: polynomial, from: 1, steps: 3}") == said("0", 3));
   CHECK(warnings("", "{class: exponential, from: 1, to: 0.1, steps: 3}") == said("0.1", 3));
-  CHECK(warnings("", "{class: one_cycle, max: 25, steps: 4, pct_start: 0.5}") == said("0.0001", 3));
+  CHECK(warnings("", "{class: one_cycle, max: 1, steps: 4, pct_start: 0.5}") == said("4e-06", 3));
   CHECK(warnings("", "{class: cosine_restarts, from: 1, steps: 1, restarts: [2]}") == said("0", 3));
   CHECK(warnings("",
                  "{class: ramp, steps: 2, schedule: {class: cosine, from: 1, to: 0.5, steps: "
