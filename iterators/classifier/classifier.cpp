@@ -12,6 +12,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/interrupt.h"
 #include "runtime/data/dataset.h"
+#include "runtime/data/fitted.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/optim/update.h"
@@ -129,13 +130,18 @@ class Classifier : public Iterator {
 
  private:
   /// The tensor at the key that the config's `parameter` names.
-  static const at::Tensor& at_key(const Batch& batch, const std::string& key,
-                                  const char* parameter) {
+  const at::Tensor& at_key(const Batch& batch, const std::string& key,
+                           const char* parameter) const {
     if (batch.contains(key)) return batch[key];
+    const bool is_table = key == target_ && find_part(config(), "train", "Csv").has_value();
     throw Error(
         fmt::format("the batch has no tensor \"{}\"; there are: {}; the config's key "
-                    "\"{}\" names another one",
-                    key, batch.tensors().key_list(), parameter));
+                    "\"{}\" names another one{}",
+                    key, batch.tensors().key_list(), parameter,
+                    is_table ? fmt::format(", and a column of the Csv becomes it by columns: "
+                                           "{{COLUMN: {{type: class, key: {}}}}}",
+                                           key)
+                             : ""));
   }
 
   /// 0 for the label of an image, 1 for labels of tokens, 2 for those of pixels.

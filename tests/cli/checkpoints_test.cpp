@@ -148,11 +148,12 @@ TEST_CASE("what is no run is refused") {
   refused(" logs/2026-11-21T10-00-00_a/configs/x.yaml",
           "stepop checkpoints: logs/2026-11-21T10-00-00_a/configs/x.yaml: no such folder; give the "
           "folder of a run, logs/<time>_<name>; did you mean logs/2026-11-21T10-00-00_a?");
-  const std::string help = "\n" + run_in(folder, "stepop checkpoints -h").out;
-  CHECK(help.starts_with("\nstepop checkpoints logs/<time>_<name>\n  the checkpoints of a run"));
-  refused("", "stepop checkpoints: nothing given\n" + help.substr(0, help.size() - 1));
-  refused(" empty --lr 3",
-          "stepop checkpoints does not take --lr\n" + help.substr(0, help.size() - 1));
+  CHECK(run_in(folder, "stepop checkpoints -h")
+            .out.starts_with("stepop checkpoints logs/<time>_<name>\n  the checkpoints of a run"));
+  const std::string help =
+      "\nstepop checkpoints logs/<time>_<name>; `stepop checkpoints --help` has more";
+  refused("", "stepop checkpoints: nothing given" + help);
+  refused(" empty --lr 3", "stepop checkpoints does not take --lr" + help);
 }
 
 }  // namespace checkpoints_test

@@ -124,9 +124,8 @@ TEST_CASE("one run alone, and what is no run, are refused") {
     CHECK(result.err == "stepop: " + message + "\n");
     CHECK(result.exit_code == 2);
   };
-  CHECK(
-      run_in(folder, "stepop compare one")
-          .err.starts_with("stepop: stepop compare: too few arguments\n\nstepop compare logs/a "));
+  CHECK(run_in(folder, "stepop compare one")
+            .err.starts_with("stepop: stepop compare: too few arguments\nstepop compare logs/a "));
   refused(" one none",
           "stepop compare: none: no such folder; give the folder of a run, logs/<time>_<name>");
   const CommandResult result = run_in(folder, "stepop compare one .");

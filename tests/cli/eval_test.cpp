@@ -259,7 +259,7 @@ TEST_CASE("mistakes are found before any callback runs") {
   refused("other.h5", "stray word \"other.h5\"");
   CHECK(digits().eval("", "none").err == "stepop: none: no such file or folder\n");
   CHECK(run_in(digits().folder(), "stepop eval -c accuracy")
-            .err.starts_with("stepop: stepop eval: nothing given\n\nstepop eval PATH "));
+            .err.starts_with("stepop: stepop eval: nothing given\nstepop eval PATH "));
 }
 
 }  // namespace eval_test

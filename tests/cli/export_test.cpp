@@ -192,7 +192,7 @@ TEST_CASE("what cannot be exported is said before anything is computed") {
   CHECK(error_of("stepop export RUN -c 3")
             .ends_with("no such checkpoint; there are checkpoints of the steps 4\n"));
   CHECK(error_of("stepop export RUN -t")
-            .starts_with("stepop: stepop export does not take -t\n\nstepop export RUN "));
+            .starts_with("stepop: stepop export does not take -t\nstepop export RUN "));
 }
 
 TEST_CASE("an ONNX file names the package that is missing, and what installs it") {

@@ -109,7 +109,7 @@ TEST_CASE("a prediction without data, with -t, or of what is no run says what is
   CHECK(other.exit_code != 0);
   CHECK(other.err.find("--eval_functor '{class: Predict, network: NAME}' takes another network") !=
         std::string::npos);
-  refused("", "stepop predict: nothing given\n\nstepop predict RUN");
+  refused("", "stepop predict: nothing given\nstepop predict RUN");
   refused(
       trained.run + " -n a/b --eval_hook/eval_op validation/eval_op",
       "command line: eval_hook/name: the name of an evaluation has letters, digits, _ and - only");

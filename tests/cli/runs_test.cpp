@@ -193,9 +193,9 @@ TEST_CASE("folders without runs say so, and what is no folder is refused") {
         "logs: no runs in this folder but those of -d in debug_runs/: stepop runs -d lists them\n");
   CHECK(empty.exit_code == 0);
   const CommandResult stray = run_in(folder, "stepop runs logs --lr 3");
-  CHECK(stray.err.starts_with("stepop: stepop runs does not take --lr\n\nstepop runs [logs] "));
+  CHECK(stray.err.starts_with("stepop: stepop runs does not take --lr\nstepop runs [logs] "));
   CHECK(run_in(folder, "stepop runs a b")
-            .err.starts_with("stepop: stepop runs: stray word \"b\"\n\nstepop runs [logs] "));
+            .err.starts_with("stepop: stepop runs: stray word \"b\"\nstepop runs [logs] "));
 }
 
 /// Three runs that differ in their learning rate, optimizer and numbers.

@@ -273,7 +273,7 @@ TEST_CASE("mistakes are found before anything runs, and leave nothing behind") {
         "stepop: stepop sweep: .: no plan.yaml in it; give sweep.yaml, or the folder of a sweep, "
         "logs/sweeps/<name>\n");
   CHECK(sweep(folder, "--seed 3")
-            .err.starts_with("stepop: stepop sweep does not take --seed\n\nstepop sweep "));
+            .err.starts_with("stepop: stepop sweep does not take --seed\nstepop sweep "));
 }
 
 }  // namespace sweep_test

@@ -311,7 +311,7 @@ TEST_CASE("a new folder never replaces one, and its name becomes a class") {
   CHECK(run_in(folder, "ls").out == "my_net\n");
   CHECK(refused("stepop new x --template clasifier")
             .starts_with("stepop: --template clasifier: there are classifier, "));
-  CHECK(refused("stepop new").starts_with("stepop: stepop new: nothing given\n\nstepop new NAME "));
+  CHECK(refused("stepop new").starts_with("stepop: stepop new: nothing given\nstepop new NAME "));
 }
 
 TEST_CASE("GCC compiles each template without a warning, as Clang does") {

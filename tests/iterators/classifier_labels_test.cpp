@@ -21,6 +21,7 @@
 #include "runtime/train/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
+#include "tests/scratch_folder.h"
 #include "tests/test_run.h"
 
 namespace stepop {
@@ -317,6 +318,20 @@ TEST_CASE("what a user with masks meets is said with its remedy") {
   CHECK(said_of("kind: pixels", "", "target: mask\nmodel: TestFactor\n") ==
         "train/step_op: the batch has no tensor \"mask\"; there are: photo, label, index; the "
         "config's key \"target\" names another one");
+  const ScratchFolder scratch;
+  const std::string table = scratch.write("t.csv", "id,churn\n1,no\n2,yes\n3,no\n");
+  const std::string split = "{class: Csv, path: " + table + ", vectors: {image: [id]}}";
+  CHECK(message_of([&] {
+          Session session(
+              test_config("iterator: Classifier\nmodel: {class: MLP, inputs: 1, classes: "
+                          "2}\ninput: image\ndatasets: {train: " +
+                          split + ", validation: " + split +
+                          "}\nbatch_size: 2\nnum_steps: 2\noptimizer: Adam\n"),
+              true, false, false);
+          session.check();
+        })
+            .ends_with("the config's key \"target\" names another one, and a column of the Csv "
+                       "becomes it by columns: {COLUMN: {type: class, key: class}}"));
 }
 
 TEST_CASE("wrong keys of the classifier are found before a run has its folder") {

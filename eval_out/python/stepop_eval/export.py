@@ -144,16 +144,22 @@ def example(text: str) -> tuple[str, Any]:
 BATCH, SIZES, SEQUENCES = range(3)
 
 
-def free_sizes(net: Any, inputs: Sequence[Any], which: int) -> tuple[Any, ...]:
+#: For each input the sizes that `--free` chooses, if it does.
+Chosen = Sequence["set[int] | None"]
+
+
+def free_sizes(net: Any, inputs: Sequence[Any], which: int, chosen: Chosen) -> tuple[Any, ...]:
     """The sizes that may differ, in the structure of forward's arguments."""
     import torch
 
     auto = torch.export.Dim.AUTO
     shapes: list[Any] = []
-    for tensor in inputs:
+    for tensor, own in zip(inputs, chosen):
         free = {0: auto} if tensor.dim() > 0 else {}
         has_channels = tensor.dim() > 3 or (tensor.dim() == 3 and which == SIZES)
-        if which != BATCH:
+        if own is not None:
+            free.update({i: auto for i in own})
+        elif which != BATCH:
             free.update({i: auto for i in range(2 if has_channels else 1, tensor.dim())})
         shapes.append(free)
     parameters = inspect.signature(net.forward).parameters.values()
@@ -163,13 +169,37 @@ def free_sizes(net: Any, inputs: Sequence[Any], which: int) -> tuple[Any, ...]:
     return tuple(shapes)
 
 
-def export_mode(net: Any, inputs: Sequence[Any], training: bool, which: int) -> Any:
+def chosen_sizes(texts: Sequence[str], named: Sequence[tuple[str, Any]]) -> list["set[int] | None"]:
+    """`--free image=0,2,3`: the places of the sizes by input, from 0, the batch."""
+    chosen: dict[str, set[int]] = {}
+    for text in texts:
+        name, equals, rest = text.partition("=")
+        dims = dict((each, tensor.dim()) for each, tensor in named).get(name)
+        places = [place for place in rest.split(",") if place.isdigit()]
+        if dims is None or not equals or len(places) != len(rest.split(",")) or max(map(int, places)) >= dims:
+            inputs = ", ".join(f"{each} of {tensor.dim()} sizes, 0 to {tensor.dim() - 1}" for each, tensor in named)
+            raise CannotExport(f"--free {text}: expected an input and places of its sizes, image=0,2,3; there are {inputs}")
+        chosen[name] = set(map(int, places))
+    return [chosen.get(name) for name, _ in named]
+
+
+def refuse_fixed(program: Any, named: Sequence[tuple[str, Any]], chosen: Chosen) -> None:
+    """Throws where the network fixes a size that was to be free."""
+    for shape, (name, tensor), own in zip(input_shapes(program), named, chosen):
+        fixed = [place for place in sorted(own or ()) if str(shape[place]).isdigit()]
+        if fixed:
+            raise CannotExport(f"--free {name}={','.join(map(str, fixed))}: forward holds for {tensor.shape[fixed[0]]} there "
+                               "alone: a size that becomes a number of Python (len, int, NumPy), or a layer of one size")
+
+
+def export_mode(net: Any, inputs: Sequence[Any], training: bool, which: int, chosen: Chosen) -> Any:
     import torch
 
     net = copy.deepcopy(net).train(training)
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):  # graphs, for PyTorch's developers
         warnings.simplefilter("ignore")
-        return torch.export.export(net, tuple(inputs), dynamic_shapes=free_sizes(net, inputs, which), strict=False)
+        return torch.export.export(net, tuple(inputs), strict=False,
+                                   dynamic_shapes=free_sizes(net, inputs, which, chosen))
 
 
 class TooLong(BaseException):
@@ -192,13 +222,17 @@ def at_most(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def export_both(net: Any, inputs: Sequence[Any], seconds: float = 60) -> tuple[dict[str, Any], str]:
+def export_both(net: Any, inputs: Sequence[Any], seconds: float = 60,
+                chosen: Chosen = ()) -> tuple[dict[str, Any], str]:
     """The graphs of both modes, and why other sizes than the batch's are fixed; empty where they are free.
 
     Some networks need one size, and some take PyTorch longer than `seconds` to follow in all sizes.
     """
+    own = list(chosen) or [None] * len(inputs)
+
     def both(which: int) -> dict[str, Any]:
-        return {"model": export_mode(net, inputs, True, which), "eval": export_mode(net, inputs, False, which)}
+        return {name: export_mode(net, inputs, training, which, own)
+                for name, training in (("model", True), ("eval", False))}
 
     try:
         with at_most(seconds):
@@ -253,13 +287,16 @@ def reason_of(error: Exception) -> str:
     return first + where + advice
 
 
+def input_shapes(program: Any) -> list[Any]:
+    return [node.meta["val"].shape for node in program.graph.nodes if node.op == "placeholder" and node.name in
+            program.graph_signature.user_inputs]
+
+
 def free_text(program: Any, names: Sequence[str]) -> str:
     """`image [*, 3, *, *]`, as the graph takes its inputs."""
     texts = []
-    inputs = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in
-              program.graph_signature.user_inputs]
-    for name, node in zip(names, inputs):
-        sizes = [str(size) if str(size).isdigit() else "*" for size in node.meta["val"].shape]
+    for name, shape in zip(names, input_shapes(program)):
+        sizes = [str(size) if str(size).isdigit() else "*" for size in shape]
         texts.append(f"{name} [{', '.join(sizes)}]")
     return ", ".join(texts)
 
@@ -337,14 +374,16 @@ def run(arguments: argparse.Namespace) -> str:
     inputs = [tensor for _, tensor in named]
     if any(tensor.dim() == 0 or tensor.shape[0] < 2 for tensor in inputs):
         raise CannotExport("--example: the first size is the batch and must be 2 or more, so that it stays free")
+    chosen = chosen_sizes(arguments.free, named)
     try_out(net, named, arguments.network.rpartition(":")[0])
     check_structure(net, inputs)
     refuse_complex(net)
     notes = keep_changed_state(net, inputs)
     try:
-        programs, fixed = export_both(net, inputs)
+        programs, fixed = export_both(net, inputs, chosen=chosen)
     except Exception as error:
         raise CannotExport(f"torch.export cannot export it: {reason_of(error)}") from error
+    refuse_fixed(programs["model"], named, chosen)
     largest = check(net, programs, inputs)
     notes += [check_one_example(net, programs, inputs), check_gradients(net, programs["model"], inputs, names),
               limits_text(programs), packages_text(programs)]
@@ -365,6 +404,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--kwargs", default="{}", help="the arguments of the class or function, a map in JSON")
     parser.add_argument("--example", action="append", required=True, metavar="NAME=SIZES",
                         help="an input, batch first: image=4,3,224,224, or tokens=4,16:int64:1000; once for each input")
+    parser.add_argument("--free", action="append", default=[], metavar="NAME=PLACES",
+                        help="sizes of an input that may differ, image=0,2,3 (0 is the batch, which always may); by default "
+                        "heights, widths and lengths where the network allows it")
     parser.add_argument("--seed", type=int, default=1, help="of the initial weights (1)")
     parser.add_argument("-o", "--output", default="net.pt2", help="the file to write (net.pt2)")
     arguments = parser.parse_args(words)

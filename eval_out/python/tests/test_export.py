@@ -347,6 +347,18 @@ class ExportTest(unittest.TestCase):
         self.assertIn("takes x [*, *, 4];", self.export("state.py:Attention", example="x=4,7,4"))
         self.assertIn("\nit calls mine.doubled.default, of a package: ", self.export("state.py:Custom"))
 
+    def test_the_sizes_that_are_free_can_be_chosen(self):
+        self.assertIn("takes x [*, 7, 4];", self.export("state.py:Attention", "--free", "x=0", example="x=4,7,4"))
+        self.assertIn("takes x [*, *, 4];", self.export("state.py:Attention", "--free", "x=1", example="x=4,7,4"))
+        self.assertEqual(
+            self.refused("state.py:Attention", "--free", "x=2", example="x=4,7,4"),
+            "--free x=2: forward holds for 4 there alone: a size that becomes a number of Python (len, int, NumPy), or a "
+            "layer of one size")
+        for text in ("y=1", "x", "x=", "x=3", "x=a", "x=1,"):
+            self.assertEqual(
+                self.refused("state.py:Attention", "--free", text, example="x=4,7,4"),
+                f"--free {text}: expected an input and places of its sizes, image=0,2,3; there are x of 3 sizes, 0 to 2")
+
     def test_sizes_for_which_the_graph_does_not_hold(self):
         self.assertRegex(self.refused("state.py:Length"),
                          r"^the graph of the training does not take \[5, 3\], which the module takes: Guard failed: "

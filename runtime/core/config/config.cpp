@@ -157,7 +157,14 @@ std::string Config::where(std::string_view path) const {
 }
 
 UsageError Config::error(std::string_view path, const std::string& message) const {
-  return UsageError(where(path) + ": " + message);
+  const auto guard = lock();
+  const Value* value = peek(path);
+  const bool is_about_value = message.starts_with("expected ") && value != nullptr;
+  const bool adds_value = is_about_value && !value->is_map() &&
+                          message.find("found ") == std::string::npos &&
+                          message.find(';') == std::string::npos;
+  return UsageError(where(path) + ": " + message +
+                    (adds_value ? ", found " + value->describe() : ""));
 }
 
 const Value& Config::read(std::string_view path) const {

@@ -106,7 +106,8 @@ class Config {
   /// `configs/digits.yaml:12: optimizer/lr`, the beginning of a message.
   std::string where(std::string_view path = "") const;
 
-  /// A UsageError that begins with `where(path)`.
+  /// A UsageError that begins with `where(path)`. A message `expected ...` without a `found ...`,
+  /// and without another sentence, gets the value that is there.
   UsageError error(std::string_view path, const std::string& message) const;
 
   /// One message for all keys that were never read, one line for each, with the nearest known key;

@@ -75,7 +75,7 @@ constexpr ForeignNames kNames[] = {
     {"accumulate_grad_batches gradient_accumulation_steps accumulation_steps grad_accum",
      "accumulate: 4", ""},
     {"*/gradient_clip_val */gradient_clip */gradient_clipping */max_grad_norm */clip_grad_norm "
-     "*/clip_grad */grad_clip */clipnorm",
+     "*/clip_grad */grad_clip */clipnorm */clip */clip_gradients",
      "optimizer: {clip_norm: 1.0}", ""},
     {"*/clipvalue */clip_grad_value */gradient_clip_algorithm", "optimizer: {clip_value: 1.0}", ""},
     {"use_ema ema_decay", "ema: {decay: 0.999}", ""},

@@ -1,9 +1,12 @@
 #include "runtime/core/system/python.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
+#include "runtime/core/system/find_program.h"
 #include "runtime/core/system/program_file.h"
 
 namespace stepop {
@@ -33,6 +36,21 @@ std::string find_user_python(const std::string& given) {
     if (fs::exists(python, failed)) return python.string();
   }
   return find_python();
+}
+
+std::string python_choice(const std::string& given) {
+  const std::string taken = find_user_python(given);
+  const std::string on_path = find_program("python3");
+  const fs::path folder = fs::path(on_path).parent_path();
+  const bool is_own = taken.ends_with("/.venv/bin/python3") && taken != given;
+  std::error_code failed;
+  // Debian's Python is on each PATH, and nobody has installed anything there.
+  const bool is_of_system = on_path.empty() || folder == "/usr/bin" || folder == "/bin";
+  if (!is_own || is_of_system || fs::equivalent(taken, on_path, failed)) return "";
+  return fmt::format(
+      "its Python is {}, of stepop's own folder, and not {}, which is first on the PATH: "
+      "\"python\" of the dataset, VIRTUAL_ENV or STEPOP_PYTHON choose another",
+      taken, on_path);
 }
 
 std::string find_python_package() {

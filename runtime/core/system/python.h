@@ -13,6 +13,10 @@ std::string find_python(const std::string& given = "");
 /// but the Python of the active environment (VIRTUAL_ENV, CONDA_PREFIX) comes before a `.venv`.
 std::string find_user_python(const std::string& given = "");
 
+/// Why `find_user_python` takes the Python of stepop's own folder rather than another one that is
+/// first on the PATH, and how to choose; empty where it does not.
+std::string python_choice(const std::string& given = "");
+
 /// The folder with the Python package `stepop_eval` of this program's version: in its source tree,
 /// or where it was installed. Empty when Python finds the package by itself, as with a wheel.
 std::string find_python_package();

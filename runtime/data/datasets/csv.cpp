@@ -99,8 +99,8 @@ CsvColumn vector_of(const std::vector<CsvColumn>& columns, const std::string& ke
     if (column == columns.end()) {
       std::vector<std::string> names;
       for (const auto& other : columns) names.push_back(other.name);
-      throw params.error(place, fmt::format("no column {}; there are: {}", item.describe(),
-                                            list_text(sorted_by_distance(name, names))));
+      throw params.error(
+          place, fmt::format("no column {}; there are: {}", item.describe(), list_text(names)));
     }
     if (column->type != CsvType::kInt && column->type != CsvType::kFloat) {
       const std::string why =

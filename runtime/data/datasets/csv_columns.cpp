@@ -66,7 +66,7 @@ CsvColumnOptions read_options(const std::string& name, const Value& value, const
     } else if (option == "classes" && content.is_list()) {
       for (const auto& item : content.as_list()) {
         if (!item.is_text()) {
-          throw params.error(place, "expected a list of texts, it holds " + item.describe());
+          throw params.error(place, "expected a list of texts, found in it " + item.describe());
         }
         options.classes.push_back(item.as_text());
       }
@@ -220,9 +220,10 @@ void check_csv_column(const CsvTable& table, const std::string& name, const Conf
                       const std::string& place) {
   if (table.places.contains(name)) return;
   constexpr size_t kMostNames = 100;
-  throw params.error(place,
-                     fmt::format("{} has no such column; it has: {}", table.path,
-                                 list_text(sorted_by_distance(name, table.header), kMostNames)));
+  const auto near = nearest_names(name, table.header, 1);
+  throw params.error(place, fmt::format("{} has no such column{} it has: {}", table.path,
+                                        near.empty() ? ";" : "; did you mean \"" + near[0] + "\"?",
+                                        list_text(table.header, kMostNames)));
 }
 
 std::map<std::string, CsvColumnOptions> read_csv_options(const CsvTable& table,

@@ -34,11 +34,14 @@ std::string read_keys(const Config& params) {
   return to_json(keys);
 }
 
+std::string given_python(const Config& params) {
+  return params.has("python") ? params.get<std::string>("python") : std::string();
+}
+
 PythonSetup read_setup(const Config& params) {
   PythonSetup setup;
   setup.place = params.path();
-  setup.python =
-      find_user_python(params.has("python") ? params.get<std::string>("python") : std::string());
+  setup.python = find_user_python(given_python(params));
   params.set_default("folder", Value(std::filesystem::current_path().string()));
   setup.folder = get_folder(params, "folder");
   setup.object = read_python_object(params, "object", "Train");
@@ -63,10 +66,11 @@ double read_timeout(const Config& params) {
 /// time of its request.
 class PythonDataset : public Dataset {
  public:
-  PythonDataset(std::shared_ptr<PythonServer> server, std::string object, ClassRenumberings classes,
-                double timeout)
+  PythonDataset(std::shared_ptr<PythonServer> server, std::string object, std::string python_choice,
+                ClassRenumberings classes, double timeout)
       : server_(std::move(server)),
         object_(std::move(object)),
+        python_choice_(std::move(python_choice)),
         classes_(std::move(classes)),
         timeout_(timeout) {}
 
@@ -102,7 +106,7 @@ class PythonDataset : public Dataset {
   std::string notice() const override {
     return joined_notices(
         {fmt::format("{} ({}), in processes of their own", object_, server_->facts().versions),
-         classes_.notice()});
+         python_choice_, classes_.notice()});
   }
 
  private:
@@ -139,6 +143,7 @@ class PythonDataset : public Dataset {
 
   std::shared_ptr<PythonServer> server_;
   std::string object_;
+  std::string python_choice_;  ///< See `python_choice`.
   ClassRenumberings classes_;
   double timeout_;
   mutable std::mutex mutex_;  ///< Guards `idle_`.
@@ -152,7 +157,8 @@ std::unique_ptr<Dataset> make_dataset(const Config& params) {
   const auto object = params.get<std::string>("object");
   ClassRenumberings classes(params, server->facts().classes, object);
   if (!server->facts().is_iterable) {
-    return std::make_unique<PythonDataset>(server, object, std::move(classes), timeout);
+    return std::make_unique<PythonDataset>(server, object, python_choice(given_python(params)),
+                                           std::move(classes), timeout);
   }
   params.set_default("shuffle", Value(false));
   return std::make_unique<StreamDataset>(params, [server, classes, timeout](const Config&) {

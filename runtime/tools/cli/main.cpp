@@ -45,16 +45,15 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void begin(int /*
 
 [[gnu::section(".preinit_array"), gnu::used]] void (*const kFirst)(int, char**, char**) = begin;
 
-/// Adds the command's help to an error in the command's words.
+/// Adds how the command is called to an error in its words.
 stepop::CommandLine read_words(const std::vector<std::string>& words) {
   try {
     return stepop::parse_command_line(words);
   } catch (const stepop::UsageError& error) {
     const stepop::CommandInfo* command = words.empty() ? nullptr : stepop::find_command(words[0]);
     if (command == nullptr || words[0] == "help") throw;
-    std::string help = stepop::help_text(*command);
-    help.pop_back();  // the caller that prints the error ends the line
-    throw stepop::UsageError(fmt::format("{}\n\n{}", error.what(), help));
+    throw stepop::UsageError(fmt::format("{}\n{}; `stepop {} --help` has more", error.what(),
+                                         command->usage(), command->name));
   }
 }
 

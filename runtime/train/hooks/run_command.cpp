@@ -29,7 +29,7 @@ class RunCommand : public Hook {
     at_end_ = on != "failure";
     at_failure_ = on != "end";
     if (command_.empty() == url_.empty()) {
-      throw params.error("command", "expected a command or a url, and one of them");
+      throw params.error("command", "give a command or a url, one of them");
     }
   }
 

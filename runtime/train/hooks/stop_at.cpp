@@ -40,7 +40,7 @@ Condition read_condition(const Config& part) {
   if (part.has("above")) condition.above = part.get<double>("above");
   if (part.has("below")) condition.below = part.get<double>("below");
   if (!condition.above && !condition.below) {
-    throw part.error("metric", "expected a bound beside it: above: 0.99, or below: 0.01");
+    throw part.error("metric", "needs a bound beside it: above: 0.99, or below: 0.01");
   }
   return condition;
 }
@@ -52,7 +52,7 @@ class StopAt : public Hook {
     const bool has_all = params.has("all");
     const bool has_any = params.has("any");
     if (params.has("metric") + has_all + has_any != 1) {
-      throw params.error("metric", "expected one of metric, all and any");
+      throw params.error("metric", "give one of metric, all and any");
     }
     if (params.has("metric")) {
       conditions_.push_back(read_condition(params));

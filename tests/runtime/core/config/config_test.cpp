@@ -37,6 +37,19 @@ TEST_CASE("a whole number of more than 64 bits is a text, and says so where a nu
   }
 }
 
+TEST_CASE("an error about a value says what was found") {
+  const Config config = config_of("a: {n: 50, list: [1, 2], map: {x: 1}}\n");
+  const auto message = [&](const char* path, const char* text) {
+    return std::string(config.error(path, text).what());
+  };
+  CHECK(message("a/n", "expected 0 or 1") == "test.yaml:1: a/n: expected 0 or 1, found 50");
+  CHECK(message("a/list", "expected one") == "test.yaml:1: a/list: expected one, found [1, 2]");
+  CHECK(message("a/map", "expected a text") == "test.yaml:1: a/map: expected a text");
+  CHECK(message("a/n", "expected 1, found two") == "test.yaml:1: a/n: expected 1, found two");
+  CHECK(message("a/n", "is too large") == "test.yaml:1: a/n: is too large");
+  CHECK(message("b", "expected a key").ends_with("b: expected a key"));
+}
+
 TEST_CASE("what code sets as a default is no key of the user") {
   const Config config = config_of("data: {x: 1}\n");
   config.get<int>("data/x");

@@ -218,7 +218,7 @@ TEST_CASE("what cannot be fitted, split or put side by side is reported at its p
   CHECK(message(fill + "vectors: {x: [age, town]}") ==
         data + "vectors/x: the column \"town\" is not one of numbers");
   CHECK(message(fill + "vectors: {x: [ages]}") ==
-        data + "vectors/x: no column \"ages\"; there are: age, rent, town, price, income");
+        data + "vectors/x: no column \"ages\"; there are: age, income, town, price, rent");
   CHECK(message(fill + "vectors: {x: age}") ==
         data + "vectors/x: expected a list of columns, found \"age\"");
   CHECK(message(fill + "vectors: {town: [age]}") ==

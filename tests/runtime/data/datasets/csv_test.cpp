@@ -117,8 +117,9 @@ TEST_CASE("an image that is missing or damaged is reported with file, line and c
 
 TEST_CASE("a mistake in the columns' config is reported at its place") {
   const Table table("image,label\n1,2\n");
-  CHECK(table.message(", columns: {labl: int}") == "test.yaml:1: data/columns/labl: " + table.path +
-                                                       " has no such column; it has: label, image");
+  CHECK(table.message(", columns: {labl: int}") ==
+        "test.yaml:1: data/columns/labl: " + table.path +
+            " has no such column; did you mean \"label\"? it has: image, label");
   CHECK(table.message(", columns: {label: integer}") ==
         "test.yaml:1: data/columns/label: expected a type: int, float, text, class, image, mask or "
         "skip; "
@@ -131,7 +132,7 @@ TEST_CASE("a mistake in the columns' config is reported at its place") {
   CHECK(table.message(", columns: {label: {type: class, classes: x}}") ==
         "test.yaml:1: data/columns/label/classes: expected a list of texts, found \"x\"");
   CHECK(table.message(", columns: {label: {type: class, classes: [1]}}") ==
-        "test.yaml:1: data/columns/label/classes: expected a list of texts, it holds 1");
+        "test.yaml:1: data/columns/label/classes: expected a list of texts, found in it 1");
   CHECK(table.message(", columns: {label: {classes: [a]}}") ==
         "test.yaml:1: data/columns/label: \"classes\" and \"unknown\" are for a column of \"type: "
         "class\"");
@@ -142,7 +143,7 @@ TEST_CASE("a mistake in the columns' config is reported at its place") {
   CHECK(table.message(", columns: {image: skip, label: skip}") ==
         table.path + ": no column is left to read");
   CHECK(table.message(", separator: ', '") ==
-        "test.yaml:1: data/separator: expected one character, as \",\" or \"\\t\"");
+        "test.yaml:1: data/separator: expected one character, as \",\" or \"\\t\", found \", \"");
 }
 
 TEST_CASE("a file with another separator is reported with the one that it has") {
@@ -245,8 +246,8 @@ TEST_CASE("a rule for missing values that cannot be is reported at its place") {
         "test.yaml:1: data/missing/age: expected error, drop, nan, mean, median or the value to "
         "read instead, found [1]");
   CHECK(table.message(", missing: {agee: 1}") == "test.yaml:1: data/missing/agee: " + table.path +
-                                                     " has no such column; it has: age, kind, "
-                                                     "town, income");
+                                                     " has no such column; did you mean \"age\"? "
+                                                     "it has: age, income, town, kind");
   CHECK(table.message(", missing: {age: old}") ==
         "test.yaml:1: data/missing/age: expected a number, as the column holds, found \"old\"");
   CHECK(table.message(", columns: {age: int}, missing: {age: 0.5}") ==

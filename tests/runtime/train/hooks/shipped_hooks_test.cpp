@@ -120,8 +120,8 @@ TEST_CASE("a training stops at a bound, of one metric or of several") {
   const auto message = [](const std::string& hook) {
     return message_of([&] { TestRun run(config_with("{stop: " + hook + "}")); });
   };
-  CHECK(contains(message("{class: StopAt, metric: a}"), "expected a bound beside it: above: 0.99"));
-  CHECK(contains(message("{class: StopAt}"), "expected one of metric, all and any"));
+  CHECK(contains(message("{class: StopAt, metric: a}"), "needs a bound beside it: above: 0.99"));
+  CHECK(contains(message("{class: StopAt}"), "give one of metric, all and any"));
   CHECK(contains(message("{class: StopAt, all: 5}"), "hooks/stop/all: expected a list"));
   CHECK(
       contains(message("{class: StopAt, any: [{metric: a, abve: 1}]}"), "hooks/stop/any/0/metric"));
@@ -354,7 +354,7 @@ TEST_CASE("a command or a URL hears of the end and of a failure") {
   TestRun slow(config_with("{call: {class: RunCommand, command: 'sleep 60', timeout: 1}}"));
   CHECK(contains(log_of(slow), "the command took longer than timeout: 1 seconds, and was ended"));
   CHECK(contains(message_of([] { TestRun run(config_with("{call: RunCommand}")); }),
-                 "hooks/call/command: expected a command or a url"));
+                 "hooks/call/command: give a command or a url"));
 }
 
 TEST_CASE("checkpoints are copied elsewhere behind the training, also at the second try") {
