@@ -22,6 +22,14 @@ std::pair<std::string, std::string> parent_of(const std::string& path) {
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
+/// The key of a map whose only value is a map or nothing, as in `{Adam: {lr: 1e-3}}`; empty for any
+/// other value.
+std::string only_map_in(const Value* value) {
+  if (value == nullptr || !value->is_map() || value->as_map().size() != 1) return "";
+  const auto& [key, only] = *value->as_map().begin();
+  return only.is_map() || only.is_null() ? key : "";
+}
+
 }  // namespace
 
 void Config::fail_missing(std::string_view path) const {
@@ -46,6 +54,14 @@ void Config::fail_missing(std::string_view path) const {
   if (const auto nearest = nearest_paths(full, siblings, 1); !nearest.empty()) {
     throw root().error(nearest.front(),
                        fmt::format("did you mean \"{}\", which is missing?", full));
+  }
+  if (const std::string name = key == "class" ? only_map_in(shared_->root.find(parent)) : "";
+      !name.empty()) {
+    throw root().error(
+        join_path(parent, name),
+        fmt::format("did you mean {}: {{class: {}, ...}}? The name of a component is "
+                    "its key \"class\", beside its other keys",
+                    parent_of(parent).second, name));
   }
   if (const auto other = wrongly_indented(parent, key)) {
     throw error(

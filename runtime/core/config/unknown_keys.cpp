@@ -138,8 +138,10 @@ std::string Config::unknown_keys() const {
     if (read_below && value.is_null()) return;  // `optimizer:` without any keys
     if (++unknown > kMostShown) return;
     if (read_below) {
-      message += fmt::format("{}{}: {}: expected a map, found {}", message.empty() ? "" : "\n",
-                             value.origin().text(), path, value.describe());
+      const bool has_switch = value.is_bool() && shared_->known.contains(path + "/active");
+      message += fmt::format("{}{}: {}: expected a map{}, found {}", message.empty() ? "" : "\n",
+                             value.origin().text(), path,
+                             has_switch ? " such as {active: true}" : "", value.describe());
       return;
     }
     message +=

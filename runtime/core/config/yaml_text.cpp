@@ -1,5 +1,7 @@
 #include "runtime/core/config/yaml_text.h"
 
+#include <fmt/format.h>
+
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
@@ -22,6 +24,19 @@ std::string_view line_of(std::string_view text, int line) {
 
 bool has_tab_indent(std::string_view line) {
   return line.substr(0, line.find_first_not_of(" \t")).find('\t') != std::string_view::npos;
+}
+
+/// `batch_size:64` of such a line; empty for any other.
+std::string key_without_space(std::string_view line) {
+  const size_t start = line.find_first_not_of(" \t-");
+  if (start == std::string_view::npos) return "";
+  line.remove_prefix(start);
+  const size_t end =
+      line.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/");
+  const bool is_key = end != std::string_view::npos && end > 0 && line[end] == ':' &&
+                      end + 1 < line.size() &&
+                      std::string_view(" \t/").find(line[end + 1]) == std::string_view::npos;
+  return is_key ? std::string(line.substr(0, line.find_last_not_of(" \t\r") + 1)) : "";
 }
 
 struct Explanation {
@@ -131,6 +146,14 @@ std::string explain_yaml(const std::string& message, std::string_view text, int 
   const std::string_view content = line < 0 ? std::string_view{} : line_of(text, line);
   if (has_tab_indent(content) || (line > 0 && has_tab_indent(line_of(text, line - 1)))) {
     explanation = "a tab cannot indent, use spaces";
+  }
+  const std::string before = line > 0 ? key_without_space(line_of(text, line - 1)) : "";
+  if (explanation.starts_with("a key is not allowed here") && !before.empty()) {
+    const size_t colon = before.find(':') + 1;
+    return fmt::format(
+        "\"{}\" in the line before is one word: write \"{} {}\", with a space after "
+        "the colon",
+        before, before.substr(0, colon), before.substr(colon));
   }
   const size_t start = content.find_first_not_of(" \t");
   if (start == std::string_view::npos) return explanation;

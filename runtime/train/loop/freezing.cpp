@@ -55,6 +55,11 @@ Freezing::Freezing(const Config& config, const Networks& networks, int64_t steps
   }
   for (size_t i = 0; i < rules->as_list().size(); ++i) {
     const Config place = config.at(fmt::format("freeze/{}", i));
+    if (const Value& rule = rules->as_list()[i]; !rule.is_map()) {
+      throw place.error("",
+                        fmt::format("expected a map such as {{match: {}}}, found {}",
+                                    rule.is_text() ? rule.as_text() : "REGEX", rule.describe()));
+    }
     const NamePattern pattern = read_pattern(place, "match");
     Rule rule{place.get<std::string>("match"),
               read_step(place, "from", 0, steps_per_epoch),

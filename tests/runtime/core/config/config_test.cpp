@@ -37,6 +37,21 @@ TEST_CASE("a whole number of more than 64 bits is a text, and says so where a nu
   }
 }
 
+TEST_CASE(
+    "a component in the place of its name, and true in the place of a map, say what is meant") {
+  const auto missing = [](const std::string& yaml) {
+    return message_of([&] { config_of(yaml).get<std::string>("optimizer/class"); });
+  };
+  CHECK(missing("optimizer: {Adam: {lr: 1e-3}}") ==
+        "test.yaml:1: optimizer/Adam: did you mean optimizer: {class: Adam, ...}? The name of a "
+        "component is its key \"class\", beside its other keys");
+  CHECK(missing("optimizer: {lr: 1e-3}").find("optimizer/class: missing; ") != std::string::npos);
+  const Config config = config_of("integrations: {wandb: true}\n");
+  config.get("integrations/wandb/active", false);
+  CHECK(config.unknown_keys() ==
+        "test.yaml:1: integrations/wandb: expected a map such as {active: true}, found true");
+}
+
 TEST_CASE("an error about a value says what was found") {
   const Config config = config_of("a: {n: 50, list: [1, 2], map: {x: 1}}\n");
   const auto message = [&](const char* path, const char* text) {

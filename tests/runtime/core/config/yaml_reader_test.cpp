@@ -240,6 +240,10 @@ TEST_CASE("YAML that does not parse is an error with its line") {
         "test.yaml:1" + bad +
             "a key is not allowed here: check the indentation, and quote "
             "text with \": \", at \"a: b: c\"");
+  CHECK(parse_error("x: 1\nbatch_size:64\nnum_epochs: 20\n") ==
+        "test.yaml:3" + bad +
+            "\"batch_size:64\" in the line before is one word: write \"batch_size: 64\", with a "
+            "space after the colon");
   CHECK(parse_error("a:\n  b: 1\n c: 1\n") ==
         "test.yaml:3" + bad +
             "this does not continue the map above: check the indentation, at \"c: 1\"");

@@ -61,6 +61,8 @@ TEST_CASE("a rule that cannot be is refused with its place") {
   };
   CHECK(error("first").ends_with(
       "freeze: expected a list of {match: REGEX, until: 5e}, found \"first\""));
+  CHECK(error("[first]").ends_with(
+      "freeze/0: expected a map such as {match: first}, found \"first\""));
   CHECK(error("[{match: second}]")
             .find("freeze/0/match: \"second\" matches no parameter; the "
                   "parameters are: model.first.weight, model.first.bias, ") != std::string::npos);
