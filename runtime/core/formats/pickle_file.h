@@ -36,12 +36,8 @@ struct Pickle {
 };
 
 /// Reads a pickle of protocols 0 to 5, as far as data and objects need them. Throws
-/// Error that begins with `name` for anything else. The size of `bytes` bounds the memory.
+/// Error that begins with `name` for anything else, and for values that take more memory than
+/// is_too_much_unpacked allows for the bytes that they were read from.
 Pickle read_pickle(std::string_view bytes, const std::string& name);
-
-/// The bytes of a NumPy array in a pickle. Throws Error that begins with `name` unless the array is
-/// uint8 [rows, columns] in C order.
-std::string_view pickled_bytes(const PickleValue& value, int64_t& rows, int64_t columns,
-                               const std::string& name);
 
 }  // namespace stepop

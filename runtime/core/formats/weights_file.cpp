@@ -10,6 +10,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/formats/json_file.h"
 #include "runtime/core/formats/torch_file.h"
+#include "runtime/core/formats/torch_storages.h"
 #include "runtime/core/system/read_file.h"
 
 namespace stepop {
