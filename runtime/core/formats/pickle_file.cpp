@@ -155,7 +155,8 @@ class Unpickler {
       case 0x8b:
         return push_long(number(4));
       case 'I':
-        return push_number(static_cast<int64_t>(decimal(line())));
+      case 'L':
+        return push_decimal(line());
       case 'G':
         return push({.kind = Kind::kFloat, .real = big_endian_float()});
       case 'U':
@@ -268,6 +269,13 @@ class Unpickler {
       case '0':
         pop();
         return;
+      case 'F':
+      case 'P':
+      case 'S':
+      case 'V':
+        fail(
+            "written with protocol 0, in which PyTorch cannot read tensors either; save it with "
+            "pickle_protocol=2");
       default:
         fail(fmt::format("a step 0x{:02x}, which plain data does not need", code));
     }
@@ -293,6 +301,21 @@ class Unpickler {
     uint64_t bits = 0;
     for (const char byte : part) bits = bits << 8 | static_cast<unsigned char>(byte);
     return std::bit_cast<double>(bits);
+  }
+
+  /// Pushes an integer that is written as a text, with an L behind it or not; and `00` or `01`,
+  /// which stand for False and True.
+  void push_decimal(std::string_view text) {
+    if (text == "01") return push_shared(true_, Kind::kBool, 1);
+    if (text == "00") return push_shared(false_, Kind::kBool, 0);
+    if (text.ends_with('L')) text.remove_suffix(1);
+    int64_t value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || end != text.data() + text.size()) fail("expected a number");
+    if (status == std::errc::result_out_of_range) {
+      return push({.kind = Kind::kInt, .text = std::string(text)});
+    }
+    push_number(value);
   }
 
   /// Pushes an integer of `size` bytes, in two's complement.

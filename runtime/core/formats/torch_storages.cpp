@@ -17,8 +17,10 @@ namespace {
 using Kind = PickleValue::Kind;
 
 constexpr std::string_view kZip = "PK\x03\x04";
-/// The number 0x1950a86a20f9469cfc6c as a pickle, with which the old format begins.
-constexpr std::string_view kOld("\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.", 15);
+/// The number 0x1950a86a20f9469cfc6c as a pickle, with which the old format begins: since protocol
+/// 2, with a frame around it since protocol 4; and before.
+constexpr std::string_view kOldNumber("\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.", 13);
+constexpr std::string_view kOldDigits = "L119547037146038801333356L\n.";
 /// Of a storage: PyTorch counts them, or takes an address.
 constexpr size_t kLongestKey = 200;
 
@@ -166,7 +168,12 @@ const TorchStorages::Storage& TorchStorages::find(const PickleValue& outside) {
 }
 
 bool is_torch_file(std::string_view beginning) {
-  return beginning.starts_with(kZip) || beginning.starts_with(kOld);
+  if (beginning.starts_with(kZip) || beginning.starts_with(kOldDigits)) return true;
+  if (!beginning.starts_with('\x80') || beginning.size() < 2) return false;
+  beginning.remove_prefix(2);
+  constexpr size_t kFrame = 9;
+  if (beginning.starts_with('\x95') && beginning.size() > kFrame) beginning.remove_prefix(kFrame);
+  return beginning.starts_with(kOldNumber);
 }
 
 }  // namespace stepop

@@ -20,8 +20,8 @@ namespace stepop {
 inline constexpr const char* kTorchSaveHelp =
     "torch.save(net.state_dict(), path) writes its weights";
 
-/// Whether a file that begins with these bytes was written by `torch.save`: a ZIP archive, or the
-/// format from before PyTorch 1.6.
+/// Whether a file that begins with these bytes, 32 or more, was written by `torch.save`: a ZIP
+/// archive, or the format from before PyTorch 1.6, of any protocol.
 bool is_torch_file(std::string_view beginning);
 
 /// `torch.nn.modules.linear.Linear`: the name of a class in a pickle, for messages.
