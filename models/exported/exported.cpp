@@ -54,10 +54,10 @@ class ExportedPrograms {
     } catch (const Error& error) {
       const std::string text = error.what();
       throw params.error("path", text.starts_with(path_) ? text : path_ + ": " + text);
-    } catch (const std::exception& error) {  // of JSON; LibTorch's, about names of parameters
-      throw params.error("path", fmt::format("{}: is damaged, or of another version of "
-                                             "torch.export: {}",
-                                             path_, error_text(error)));
+    } catch (const nlohmann::json::exception& error) {
+      throw params.error("path", damaged(error_text(error)));
+    } catch (const std::exception& error) {  // LibTorch's, about names of parameters
+      throw params.error("path", damaged(error_text(error)));
     }
   }
 
@@ -130,6 +130,10 @@ class ExportedPrograms {
   }
 
  private:
+  std::string damaged(const std::string& why) const {
+    return fmt::format("{}: is damaged, or of another version of torch.export: {}", path_, why);
+  }
+
   struct Loaded {
     std::shared_ptr<const ExportedGraph> graph;
     std::vector<at::Tensor> tensors;  ///< One for each input; undefined for an input of a call.
