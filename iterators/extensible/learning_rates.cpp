@@ -9,33 +9,11 @@
 #include <utility>
 
 #include "runtime/core/base/number_text.h"
+#include "runtime/train/optim/dlas_schedules.h"
 #include "runtime/train/when/duration.h"
 
 namespace stepop::extensible {
 namespace {
-
-constexpr const char* kMultiStep = "MultiStepLR";
-constexpr const char* kProgressive = "ProgressiveMultiStepLR";
-constexpr const char* kCosine = "CosineAnnealingLR_Restart";
-
-struct SchemeKey {
-  const char* name;
-  std::vector<std::string_view> schemes;
-};
-
-const std::vector<SchemeKey>& scheme_keys() {
-  static const std::vector<SchemeKey> all = {{"gen_lr_steps", {kMultiStep, kProgressive}},
-                                             {"lr_gamma", {kMultiStep, kProgressive}},
-                                             {"progressive_starts", {kProgressive}},
-                                             {"restarts", {kMultiStep, kCosine}},
-                                             {"restart_weights", {kMultiStep, kCosine}},
-                                             {"clear_state", {kMultiStep, kCosine}},
-                                             {"warmup_steps", {kMultiStep}},
-                                             {"T_period", {kCosine}},
-                                             {"warmup", {kCosine}},
-                                             {"eta_min", {kCosine}}};
-  return all;
-}
 
 /// Reads ascending integers of at least `least`.
 std::vector<int64_t> read_ascending(const Config& train, const char* key, int64_t least,
@@ -61,7 +39,7 @@ Value list_of(const std::vector<T>& numbers) {
 
 LearningRates::LearningRates(const Config& train) : train_(train) {
   if (train.has("default_lr_scheme")) scheme_ = train.get<std::string>("default_lr_scheme");
-  constexpr std::array kSchemes = {kMultiStep, kProgressive, kCosine};
+  constexpr std::array kSchemes = {kDlasMultiStep, kDlasProgressive, kDlasCosine};
   if (!scheme_.empty() && std::ranges::find(kSchemes, scheme_) == kSchemes.end()) {
     throw train.error("default_lr_scheme",
                       fmt::format("expected {}, found \"{}\"; any other schedule is written as the "
@@ -70,12 +48,12 @@ LearningRates::LearningRates(const Config& train) : train_(train) {
                                   fmt::join(kSchemes, ", "), scheme_));
   }
   refuse_keys_of_others();
-  if (scheme_ == kCosine) {
+  if (scheme_ == kDlasCosine) {
     read_restarts();
     read_cosine();
   } else if (!scheme_.empty()) {
     read_milestones();
-    if (scheme_ == kMultiStep) read_restarts();
+    if (scheme_ == kDlasMultiStep) read_restarts();
   }
   read_warmup();
   if (train.has("force_lr")) train.get<double>("force_lr");  // throws unless it is a number
@@ -83,11 +61,12 @@ LearningRates::LearningRates(const Config& train) : train_(train) {
 
 /// Throws UsageError for a key of another scheme, which would silently have no effect.
 void LearningRates::refuse_keys_of_others() const {
-  for (const auto& key : scheme_keys()) {
-    if (std::ranges::find(key.schemes, scheme_) != key.schemes.end() || !train_.has(key.name)) {
-      continue;
-    }
-    const std::string schemes = fmt::format("{}", fmt::join(key.schemes, " and "));
+  for (const auto& key : kDlasScheduleKeys) {
+    if (key.is_read_here(scheme_) || !train_.has(key.name)) continue;
+    std::vector<std::string_view> names(key.schedules.begin(), key.schedules.end());
+    names.push_back(key.here_also);
+    std::erase(names, "");
+    const std::string schemes = fmt::format("{}", fmt::join(names, " and "));
     throw train_.error(
         key.name,
         scheme_.empty()
@@ -99,7 +78,7 @@ void LearningRates::refuse_keys_of_others() const {
 void LearningRates::read_milestones() {
   // A milestone that stands twice counts twice; of ProgressiveMultiStepLR once.
   milestones_ = read_ascending(train_, "gen_lr_steps", 1, /*may_repeat=*/true);
-  if (scheme_ == kProgressive) {
+  if (scheme_ == kDlasProgressive) {
     milestones_.erase(std::unique(milestones_.begin(), milestones_.end()), milestones_.end());
   }
   gamma_ = train_.get<double>("lr_gamma");
@@ -136,7 +115,7 @@ void LearningRates::read_cosine() {
 void LearningRates::read_warmup() {
   const int64_t iterations = train_.get_at_least("warmup_iter", -1, -1);
   if (iterations > 0) warmup_ = iterations;
-  if (scheme_ != kMultiStep) return;
+  if (scheme_ != kDlasMultiStep) return;
   const int64_t steps = read_length_or(train_, "warmup_steps", 0, 0);
   if (steps == 0) return;
   if (warmup_ > 0) {
@@ -150,7 +129,7 @@ void LearningRates::read_warmup() {
 
 Value LearningRates::by_scheme(const Value& lr, int64_t start) const {
   Value::Map schedule;
-  if (scheme_ == kCosine) {
+  if (scheme_ == kDlasCosine) {
     schedule.set("class", Value("cosine_restarts"));
     schedule.set("from", lr);
     schedule.set("to", Value(lowest_));
@@ -200,7 +179,7 @@ Value LearningRates::of(const Value& lr, int64_t start) const {
 }
 
 std::vector<int64_t> LearningRates::starts(const std::vector<std::string>& groups) const {
-  if (scheme_ != kProgressive) return std::vector<int64_t>(groups.size(), 0);
+  if (scheme_ != kDlasProgressive) return std::vector<int64_t>(groups.size(), 0);
   auto starts = read_lengths(train_, "progressive_starts");
   if (starts.size() == 1) starts.assign(groups.size(), starts.front());
   if (starts.size() != groups.size() || *std::ranges::min_element(starts) < 0) {

@@ -38,33 +38,71 @@ int64_t count_outputs(const ExportedGraph& graph) {
   return std::ranges::count(graph.outputs(), ExportedPort::Kind::kOutput, &ExportedPort::kind);
 }
 
+/// Runs `call`, which reads a file; what it throws becomes an error of the config's `path`.
+template <class Call>
+auto with_path(const Config& params, const std::string& path, const Call& call) {
+  const auto damaged = [&](const std::string& why) {
+    return params.error("path", fmt::format("{}: is damaged, or of another version of "
+                                            "torch.export: {}",
+                                            path, why));
+  };
+  try {
+    return call();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    throw params.error("path", text.starts_with(path) ? text : path + ": " + text);
+  } catch (const nlohmann::json::exception& error) {
+    throw damaged(error_text(error));
+  } catch (const std::exception& error) {  // LibTorch's, about names of parameters
+    throw damaged(error_text(error));
+  }
+}
+
+/// A file with its graphs. It is read before the class of its network is known.
+struct ExportedContent {
+  std::string path;
+  ExportedFile file;
+  std::shared_ptr<ExportedGraph> graph = nullptr;
+  std::shared_ptr<ExportedGraph> evaluation = nullptr;  ///< Null without a program for it.
+
+  bool is_from_one_to_one() const {
+    return names_of_inputs(*graph).size() == 1 && count_outputs(*graph) == 1;
+  }
+};
+
+ExportedContent read_content(const Config& params) {
+  const std::string path = get_file(params, "path");
+  return with_path(params, path, [&] {
+    ExportedContent content{.path = path, .file = read_exported(path)};
+    content.graph = std::make_shared<ExportedGraph>(content.file.program.model);
+    if (count_outputs(*content.graph) == 0) throw Error("the network returns no tensor");
+    if (!content.file.evaluation) return content;
+    content.evaluation = std::make_shared<ExportedGraph>(content.file.evaluation->model);
+    if (names_of_inputs(*content.graph) != names_of_inputs(*content.evaluation)) {
+      throw Error("its two graphs have other inputs");
+    }
+    if (count_outputs(*content.graph) != count_outputs(*content.evaluation)) {
+      throw Error("its two graphs have other numbers of results");
+    }
+    return content;
+  });
+}
+
 /// The graphs of a file and the tensors that they run on, which are those of a module.
 class ExportedPrograms {
  public:
-  ExportedPrograms(const Config& params, torch::nn::Module& module)
-      : path_(get_file(params, "path")) {
-    try {
-      const ExportedFile file = read_exported(path_);
-      graph_ = load(file.program, module);
-      if (output_count() == 0) throw Error("the network returns no tensor");
-      if (file.evaluation) {
-        evaluation_ = load(*file.evaluation, module);
-        check_same_ports();
+  ExportedPrograms(const Config& params, const ExportedContent& content, torch::nn::Module& module)
+      : path_(content.path) {
+    with_path(params, path_, [&] {
+      graph_ = load(content.file.program, content.graph, module);
+      if (content.evaluation) {
+        evaluation_ = load(*content.file.evaluation, content.evaluation, module);
       }
-    } catch (const Error& error) {
-      const std::string text = error.what();
-      throw params.error("path", text.starts_with(path_) ? text : path_ + ": " + text);
-    } catch (const std::exception& error) {  // of JSON; LibTorch's, about names of parameters
-      throw params.error("path", fmt::format("{}: is damaged, or of another version of "
-                                             "torch.export: {}",
-                                             path_, error_text(error)));
-    }
+    });
   }
 
   /// The names of the inputs in their order.
   std::vector<std::string> input_names() const { return names_of_inputs(*graph_.graph); }
-
-  int64_t output_count() const { return count_outputs(*graph_.graph); }
 
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, bool training) {
     Loaded& loaded = !training && evaluation_ ? *evaluation_ : graph_;
@@ -138,8 +176,8 @@ class ExportedPrograms {
   };
 
   /// The tensors of a program, registered in the module unless they are there.
-  Loaded load(const ExportedProgram& program, torch::nn::Module& module) {
-    const auto graph = std::make_shared<ExportedGraph>(program.model);
+  Loaded load(const ExportedProgram& program, const std::shared_ptr<ExportedGraph>& graph,
+              torch::nn::Module& module) {
     Loaded loaded{.graph = graph,
                   .tensors = {},
                   .mutated = {},
@@ -203,15 +241,6 @@ class ExportedPrograms {
     return *part;
   }
 
-  void check_same_ports() const {
-    if (names_of_inputs(*graph_.graph) != names_of_inputs(*evaluation_->graph)) {
-      throw Error("its two graphs have other inputs");
-    }
-    if (count_outputs(*graph_.graph) != count_outputs(*evaluation_->graph)) {
-      throw Error("its two graphs have other numbers of results");
-    }
-  }
-
   void check_sizes(const ExportedPort& port, const at::Tensor& input) const {
     bool fits = input.dim() == static_cast<int64_t>(port.sizes.size());
     for (size_t i = 0; fits && i < port.sizes.size(); ++i) {
@@ -252,28 +281,29 @@ class ExportedPrograms {
 };
 
 /// A module that Python exported with torch.export, from one tensor to one tensor.
-class Exported : public Network {
+class Exported final : public Network {
  public:
-  explicit Exported(const Config& params) : programs_(params, *this) {}
+  Exported(const Config& params, const ExportedContent& content)
+      : programs_(params, content, *this) {}
 
   at::Tensor forward(const at::Tensor& input) override {
+    if (is_watched()) call_begins({input});
     return programs_.run({input}, is_training()).front();
   }
   std::string warning() const override { return programs_.warning(); }
-  bool is_simple() const {
-    return programs_.input_names().size() == 1 && programs_.output_count() == 1;
-  }
 
  private:
   ExportedPrograms programs_;
 };
 
 /// The same with several inputs or outputs.
-class ExportedMulti : public MultiNetwork {
+class ExportedMulti final : public MultiNetwork {
  public:
-  explicit ExportedMulti(const Config& params) : programs_(params, *this) {}
+  ExportedMulti(const Config& params, const ExportedContent& content)
+      : programs_(params, content, *this) {}
 
   std::vector<at::Tensor> forward_all(const std::vector<at::Tensor>& inputs) override {
+    call_begins(inputs);
     return programs_.run(inputs, is_training());
   }
   std::vector<std::string> input_names() const override { return programs_.input_names(); }
@@ -284,9 +314,9 @@ class ExportedMulti : public MultiNetwork {
 };
 
 std::shared_ptr<torch::nn::Module> make_exported(const Config& params) {
-  auto one = std::make_shared<networks::Built<Exported>>(params);
-  if (one->is_simple()) return one;
-  return std::make_shared<networks::Built<ExportedMulti>>(params);
+  const ExportedContent content = read_content(params);
+  if (content.is_from_one_to_one()) return std::make_shared<Exported>(params, content);
+  return std::make_shared<ExportedMulti>(params, content);
 }
 
 STEPOP_REGISTER(

@@ -132,6 +132,42 @@ class TestNamed : public Dataset {
 };
 STEPOP_REGISTER_DATASET(TestNamed, {"For tests.", {}});
 
+/// Examples under one key, and from the middle on under another, of the same shape.
+class TestTwoKeys : public Dataset {
+ public:
+  explicit TestTwoKeys(const Config& /*params*/) {}
+  int64_t size() const override { return 64; }
+  Example get(int64_t index, Random& /*random*/) const override {
+    const at::Tensor image = at::full({1, 12, 12}, 0.01 * static_cast<double>(index), at::kFloat);
+    return {.tensors = {{index < size() / 2 ? "image" : "negative", image},
+                        {"class", at::scalar_tensor(index % 3, at::kLong)}},
+            .texts = {}};
+  }
+};
+STEPOP_REGISTER_DATASET(TestTwoKeys, {"For tests.", {}});
+
+/// Takes what is under each key in its own way.
+class TestOfTwoKeys : public Iterator {
+ public:
+  explicit TestOfTwoKeys(const Context& context)
+      : Iterator(context), model_(context.network<Network>()), update_(context.update()) {}
+
+  StepOps step_op(const Batch& batch) override {
+    const at::Tensor logits =
+        model_->forward(batch.contains("image") ? batch["image"] : batch["negative"].neg());
+    return {.train_op = [=, this]() -> Scalars {
+      const at::Tensor loss = at::cross_entropy_loss(logits, batch["class"]);
+      update_.step(loss);
+      return {{"loss", loss}};
+    }};
+  }
+
+ private:
+  std::shared_ptr<Network> model_;
+  Update& update_;
+};
+STEPOP_REGISTER_ITERATOR(TestOfTwoKeys, {"For tests.", {}});
+
 std::string rivals_config(const std::string& more) {
   return R"(
 iterator: TestRivals
@@ -203,6 +239,22 @@ TEST_CASE("steps of two networks with dropout have the same bits, also beside la
   set_copy_delay(0);
   // 15 whole batches and 3 smaller ones after the first three of each kind.
   CHECK(take_graph_launches() == 3 * (15 + 3));
+  check_same(here, there);
+}
+
+TEST_CASE("batches of equal sizes under other keys have graphs of their own") {
+  if (!has_graphs()) return;
+  std::string config = lenet_config(
+      kName, "eval_hook: null\nsamplers: {train: sequential}\nlog_freq: 1\nlog_ops: []\n");
+  config.replace(config.find("Classifier"), 10, "TestOfTwoKeys");
+  const size_t begin = config.find("{class: Synthetic");
+  config.replace(begin, config.find('}', begin) + 1 - begin, "{class: TestTwoKeys}");
+  TestRun there(config);
+  there.train();
+  take_graph_launches();
+  TestRun here(config + kGraph);
+  here.train();
+  CHECK(take_graph_launches() >= 12);  // of 24 batches, 12 of each kind
   check_same(here, there);
 }
 

@@ -101,6 +101,9 @@ TEST_CASE("a prediction without data, with -t, or of what is no run says what is
   refused(trained.run + " -t", "stepop predict does not take -t\n");
   refused(trained.run + " -d", "stepop predict does not take -d\n");
   refused("nowhere", "stepop predict: nowhere: no such folder");
+  for (const std::string file : {"net.onnx", "nets/net.pt2", "net.pt"}) {
+    refused(file, "stepop predict: " + file + ": no such file\n");
+  }
   const CommandResult other = run_in(
       trained.folder, "stepop predict " + trained.run +
                           " --eval_functor '{class: Predict, network: generator}' "

@@ -2,11 +2,15 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
+#include <sys/inotify.h>
 #include <torch/nn/module.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/core/measure/tensor_memory.h"
@@ -249,6 +253,27 @@ TEST_CASE("an exported network refuses inputs of other sizes than it was exporte
   const std::string message = message_of([&] { run(*net, {at::ones({2, 4, 8, 8})}); });
   CHECK(message.find("it was exported for an input x [*, 3, *, *], and got [2, 4, 8, 8]") !=
         std::string::npos);
+}
+
+TEST_CASE("a network is read from its file once, also one of several inputs") {
+  std::map<bool, int64_t> networks;  // by whether it is one of several
+  for (const auto& entry : std::filesystem::directory_iterator(nets().path())) {
+    if (entry.path().extension() != ".pt2") continue;
+    const std::string path = (entry.path().parent_path() / entry.path().stem()).string();
+    CAPTURE(path);
+    const int watch = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    REQUIRE(::inotify_add_watch(watch, entry.path().c_str(), IN_OPEN | IN_CLOSE) >= 0);
+    std::shared_ptr<torch::nn::Module> net;
+    if (message_of([&] { net = exported(path); }) == "no error") {
+      ++networks[dynamic_cast<MultiNetwork*>(net.get()) != nullptr];
+      std::array<inotify_event, 8> events{};  // of a file, so without a name
+      CHECK(::read(watch, events.data(), sizeof(events)) == 2 * sizeof(inotify_event));
+      CHECK(events[0].mask == IN_OPEN);
+    }
+    ::close(watch);
+  }
+  CHECK(networks[false] > 0);
+  CHECK(networks[true] > 0);
 }
 
 TEST_CASE("a file that is no program of torch.export is refused") {

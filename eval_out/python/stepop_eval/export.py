@@ -345,10 +345,24 @@ def share_weights(source: str, path: str) -> None:
                     shutil.copyfileobj(part, copy_of_part, 1 << 20)
 
 
+def take_signs(program: Any) -> None:
+    """Makes plain tensors of those that are stored with the other sign, as of `z.conj().imag`: a file has no mark of it."""
+    import torch
+
+    for tensors in (program.state_dict, program.constants):
+        for name, tensor in tensors.items():
+            if isinstance(tensor, torch.Tensor) and tensor.is_neg():
+                plain = tensor.detach().resolve_neg()
+                is_parameter = isinstance(tensor, torch.nn.Parameter)
+                tensors[name] = torch.nn.Parameter(plain, tensor.requires_grad) if is_parameter else plain
+
+
 def write_programs(programs: dict[str, Any], path: str) -> None:
     """Writes the graphs as one file, which is there as a whole or not at all."""
     from torch.export.pt2_archive._package import package_pt2
 
+    for program in programs.values():
+        take_signs(program)
     parts = [path + ".all.tmp", path + ".tmp"]
     try:
         with open(parts[0], "wb") as file, warnings.catch_warnings():

@@ -142,6 +142,15 @@ class Writes(nn.Module):
         self.layer = nn.Linear(3, 2)
     def forward(self, x): return self.layer(x.mul_(2))
 
+class Negated(Writes):
+    """-1, -2, -3 in a buffer, -5, -6, -7 in another and -10, -12, -14 in a parameter, each stored with the other sign."""
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("a", torch._neg_view(torch.arange(1.0, 4.0)))
+        self.register_buffer("b", torch._neg_view(torch.arange(5.0, 8.0)), persistent=False)
+        self.c = nn.Parameter(torch._neg_view(torch.arange(10.0, 15.0, 2.0)))
+    def forward(self, x): return x + self.a + self.b + self.c
+
 class Length(Writes):
     def forward(self, x): return self.layer(x) + torch.zeros(len(x), 1)
 class Single(Writes):
@@ -333,6 +342,13 @@ class ExportTest(unittest.TestCase):
         self.assertIn("\nforward changes inner.calls, a number of Python's: the graph keeps the value of the export; ",
                       self.export("state.py:Calls"))
         self.assertIn("largest difference to Python 0\nmodel:", self.export("state.py:Writes"))
+
+    def test_state_that_is_stored_with_the_other_sign(self):
+        import torch
+
+        self.export("state.py:Negated")
+        found = torch.export.load(self.folder / "net.pt2").module()(torch.zeros(2, 3))
+        self.assertEqual(found.tolist(), [[-16.0, -20.0, -24.0]] * 2)
 
     def test_results_that_the_file_cannot_hold(self):
         self.assertEqual(self.refused("state.py:Named"),

@@ -183,16 +183,36 @@ bool is_long_number(std::string_view text) {
          text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+/// Whether a text is numbers with operators between them that are not apart: `20*2`, `20 *2`.
+bool is_tight_arithmetic(std::string_view text) {
+  if (text.find_first_not_of("0123456789.+-*/() ") != std::string_view::npos) return false;
+  const size_t last = text.find_last_of("0123456789");
+  for (size_t i = 1; last != std::string_view::npos && i < last; ++i) {
+    const bool is_operator = std::string_view("+-*/").find(text[i]) != std::string_view::npos;
+    if (is_operator && (text[i - 1] != ' ' || text[i + 1] != ' ')) return true;
+  }
+  return false;
+}
+
+/// What would make a text the number that it was meant to be.
+std::string number_hint(const Value& value) {
+  if (value.is_text() && is_long_number(value.as_text())) {
+    return ": a whole number of more than 64 bits is read as a text; a float is written with an e, "
+           "as 1e30";
+  }
+  if (value.is_text() && is_tight_arithmetic(value.as_text())) {
+    return ": operators over references stand between spaces, as in {batch_size} * 2";
+  }
+  return "";
+}
+
 }  // namespace
 
 UsageError Config::wrong_type(std::string_view path, const std::string& expected) const {
   const auto guard = lock();
   const Value& value = *peek(path);
-  const bool is_long = value.is_text() && is_long_number(value.as_text());
-  return error(path, fmt::format("expected {}, found {}{}", expected, value.describe(),
-                                 is_long ? ": a whole number of more than 64 bits is read as a "
-                                           "text; a float is written with an e, as 1e30"
-                                         : ""));
+  return error(
+      path, fmt::format("expected {}, found {}{}", expected, value.describe(), number_hint(value)));
 }
 
 template <>

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
+#include "runtime/core/base/unpack_limit.h"
 
 namespace stepop {
 namespace {
@@ -59,7 +61,26 @@ class Unpickler {
     return value;
   }
 
-  void push(PickleValue value) { stack_.push_back(&made_.values.emplace_back(std::move(value))); }
+  /// Counts memory: a few bytes can repeat a text or a list of any size, and a value of one byte
+  /// takes a hundred.
+  void count_memory(size_t bytes) {
+    memory_ += static_cast<double>(bytes);
+    if (memory_ < limit_ || !is_too_much_unpacked(memory_, static_cast<double>(at_))) return;
+    throw Error(fmt::format("{}: the {} of its pickle up to here take {} of memory: {}", name_,
+                            size_text(static_cast<double>(at_)), size_text(memory_),
+                            unpack_remedy(memory_)));
+  }
+
+  void push(PickleValue value) {
+    count_memory(sizeof value + 2 * sizeof(Pointer) + value.text.size() +
+                 value.items.size() * sizeof(Pointer));
+    stack_.push_back(&made_.values.emplace_back(std::move(value)));
+  }
+  /// Pushes a value that all places of the pickle share.
+  void push_shared(Pointer& value, Kind kind, int64_t number) {
+    if (value == nullptr) value = &made_.values.emplace_back(kind, number);
+    stack_.push_back(value);
+  }
   void push_number(int64_t value) { push({.kind = Kind::kInt, .number = value}); }
   void push_text(std::string_view text) { push({.kind = Kind::kText, .text = std::string(text)}); }
   Pointer pop() {
@@ -90,9 +111,13 @@ class Unpickler {
     PickleValue& target = *top();
     const bool fits = target.kind == kind || target.kind == Kind::kObject;
     if (!fits || (kind == Kind::kDict && items.size() % 2 != 0)) fail("wrong order");
+    count_memory(items.size() * sizeof(Pointer));
     target.items.insert(target.items.end(), items.begin(), items.end());
   }
-  void remember(uint64_t place) { memo_[place] = top(); }
+  void remember(uint64_t place) {
+    constexpr size_t kNode = 64;  // of the map
+    if (memo_.insert_or_assign(place, top()).second) count_memory(kNode);
+  }
   void recall(uint64_t place) {
     const auto found = memo_.find(place);
     if (found == memo_.end()) fail("refers to what is not there");
@@ -114,10 +139,11 @@ class Unpickler {
         take(8);
         return;
       case 'N':
-        return push({});
+        return push_shared(none_, Kind::kNone, 0);
       case 0x88:
+        return push_shared(true_, Kind::kBool, 1);
       case 0x89:
-        return push({.kind = Kind::kBool, .number = code == 0x88});
+        return push_shared(false_, Kind::kBool, 0);
       case 'J':
         return push_number(static_cast<int32_t>(number(4)));
       case 'K':
@@ -129,7 +155,8 @@ class Unpickler {
       case 0x8b:
         return push_long(number(4));
       case 'I':
-        return push_number(static_cast<int64_t>(decimal(line())));
+      case 'L':
+        return push_decimal(line());
       case 'G':
         return push({.kind = Kind::kFloat, .real = big_endian_float()});
       case 'U':
@@ -234,12 +261,21 @@ class Unpickler {
         return;
       case 'b': {
         const Pointer state = pop();
-        top()->state = state;
+        PickleValue& target = *top();
+        if (target.kind != Kind::kObject && target.kind != Kind::kDict) fail("wrong order");
+        target.state = state;
         return;
       }
       case '0':
         pop();
         return;
+      case 'F':
+      case 'P':
+      case 'S':
+      case 'V':
+        fail(
+            "written with protocol 0, in which PyTorch cannot read tensors either; save it with "
+            "pickle_protocol=2");
       default:
         fail(fmt::format("a step 0x{:02x}, which plain data does not need", code));
     }
@@ -267,6 +303,21 @@ class Unpickler {
     return std::bit_cast<double>(bits);
   }
 
+  /// Pushes an integer that is written as a text, with an L behind it or not; and `00` or `01`,
+  /// which stand for False and True.
+  void push_decimal(std::string_view text) {
+    if (text == "01") return push_shared(true_, Kind::kBool, 1);
+    if (text == "00") return push_shared(false_, Kind::kBool, 0);
+    if (text.ends_with('L')) text.remove_suffix(1);
+    int64_t value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || end != text.data() + text.size()) fail("expected a number");
+    if (status == std::errc::result_out_of_range) {
+      return push({.kind = Kind::kInt, .text = std::string(text)});
+    }
+    push_number(value);
+  }
+
   /// Pushes an integer of `size` bytes, in two's complement.
   void push_long(uint64_t size) {
     if (size > 8) return push({.kind = Kind::kInt, .text = std::string(take(size))});
@@ -282,6 +333,11 @@ class Unpickler {
   std::vector<Pointer> stack_;
   std::vector<size_t> marks_;
   std::map<uint64_t, Pointer> memo_;
+  Pointer none_ = nullptr;
+  Pointer true_ = nullptr;
+  Pointer false_ = nullptr;
+  double memory_ = 0;  ///< Bytes that the values take.
+  const double limit_ = unpack_limit();
 };
 
 }  // namespace
@@ -296,33 +352,6 @@ const PickleValue* PickleValue::find(std::string_view key) const {
 
 Pickle read_pickle(std::string_view bytes, const std::string& name) {
   return Unpickler(bytes, name).run();
-}
-
-std::string_view pickled_bytes(const PickleValue& value, int64_t& rows, int64_t columns,
-                               const std::string& name) {
-  // state: (1, shape, dtype, is_fortran, bytes); dtype: numpy.dtype("u1", ...)
-  const PickleValue* state = value.state;
-  const bool is_array = value.kind == Kind::kObject && value.items.size() == 2 &&
-                        value.items[0]->text.ends_with("multiarray _reconstruct") &&
-                        state != nullptr && state->items.size() == 5;
-  const auto item = [](const PickleValue* of, size_t i) -> const PickleValue* {
-    return of != nullptr && i < of->items.size() ? of->items[i] : nullptr;
-  };
-  const PickleValue* shape = is_array ? item(state, 1) : nullptr;
-  const PickleValue* type = is_array ? item(item(item(state, 2), 1), 0) : nullptr;
-  const PickleValue* content = is_array ? item(state, 4) : nullptr;
-  const bool fits = shape != nullptr && shape->items.size() == 2 && type != nullptr &&
-                    (type->text == "u1" || type->text == "|u1") && state->items[3]->number == 0 &&
-                    content->kind == Kind::kText && shape->items[1]->number == columns &&
-                    shape->items[0]->number > 0 &&
-                    content->text.size() / static_cast<size_t>(columns) ==
-                        static_cast<size_t>(shape->items[0]->number) &&
-                    content->text.size() % static_cast<size_t>(columns) == 0;
-  if (!fits) {
-    throw Error(fmt::format("{}: expected an array of NumPy, uint8 [N, {}]", name, columns));
-  }
-  rows = shape->items[0]->number;
-  return content->text;
 }
 
 }  // namespace stepop

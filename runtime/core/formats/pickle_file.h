@@ -18,7 +18,8 @@ struct PickleValue {
   int64_t number = 0;
   double real = 0;
   std::string text = {};            ///< The content of a text or bytes; `module name` for a name;
-                                    ///< the bytes of an integer with more than 64 bits.
+                                    ///< the bytes, or digits, of an integer with more
+                                    ///< than 64 bits.
   std::vector<Pointer> items = {};  ///< The items of a list or tuple; a dict's keys and values,
                                     ///< alternating; an object's name and arguments, and what was
                                     ///< put into it; what names a value outside of the pickle.
@@ -35,13 +36,9 @@ struct Pickle {
   size_t size = 0;  ///< Of the pickle, in bytes: others may follow.
 };
 
-/// Reads a pickle of protocols 0 to 5, as far as data and objects need them. Throws
-/// Error that begins with `name` for anything else. The size of `bytes` bounds the memory.
+/// Reads a pickle of protocols 1 to 5, as far as data and objects need them. Throws
+/// Error that begins with `name` for anything else, and for values that take more memory than
+/// is_too_much_unpacked allows for the bytes that they were read from.
 Pickle read_pickle(std::string_view bytes, const std::string& name);
-
-/// The bytes of a NumPy array in a pickle. Throws Error that begins with `name` unless the array is
-/// uint8 [rows, columns] in C order.
-std::string_view pickled_bytes(const PickleValue& value, int64_t& rows, int64_t columns,
-                               const std::string& name);
 
 }  // namespace stepop

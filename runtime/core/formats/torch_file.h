@@ -1,15 +1,10 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "runtime/core/formats/state.h"
 
 namespace stepop {
-
-/// Whether a file that begins with these bytes was written by `torch.save`: a ZIP archive, or the
-/// format from before PyTorch 1.6.
-bool is_torch_file(std::string_view beginning);
 
 /// The tensors in a file of `torch.save` (`.pt`, `.pth`, `.ckpt`, `.bin`), on the CPU, contiguous.
 /// The names of nested dicts are joined by dots: `state_dict.conv1.weight`. Nothing in the file is
@@ -17,7 +12,8 @@ bool is_torch_file(std::string_view beginning);
 ///
 /// Throws Error with the path and the cause for a file that cannot be read or is damaged; for a
 /// network that was saved as an object, whose class only Python has; or with its code; for tensors
-/// of a kind that the format of safetensors does not have.
+/// of a kind that the format of safetensors does not have; for values, names or tensors that would
+/// take far more memory or time than the file is long.
 State load_torch_file(const std::string& path);
 
 }  // namespace stepop

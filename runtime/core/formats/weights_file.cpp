@@ -1,5 +1,7 @@
 #include "runtime/core/formats/weights_file.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -8,8 +10,10 @@
 #include <string_view>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/shell_text.h"
 #include "runtime/core/formats/json_file.h"
 #include "runtime/core/formats/torch_file.h"
+#include "runtime/core/formats/torch_storages.h"
 #include "runtime/core/system/read_file.h"
 
 namespace stepop {
@@ -21,7 +25,7 @@ namespace fs = std::filesystem;
 std::string beginning_of(const std::string& path) {
   std::error_code failed;
   if (!fs::is_regular_file(path, failed)) return {};
-  std::array<char, 16> bytes{};
+  std::array<char, 32> bytes{};
   std::ifstream file(path, std::ios::binary);
   file.read(bytes.data(), bytes.size());
   return {bytes.data(), static_cast<size_t>(file.gcount())};
@@ -46,8 +50,15 @@ std::set<std::string> files_of_index(const std::string& path) {
 
 bool is_index(const std::string& path) { return path.ends_with(".index.json"); }
 
+bool is_gzip(std::string_view beginning) { return beginning.starts_with("\x1f\x8b"); }
+
 SafetensorsFile load_one(const std::string& path) {
-  if (is_torch_file(beginning_of(path))) return {.tensors = load_torch_file(path), .metadata = {}};
+  const std::string beginning = beginning_of(path);
+  if (is_torch_file(beginning)) return {.tensors = load_torch_file(path), .metadata = {}};
+  if (is_gzip(beginning)) {
+    throw Error(fmt::format("{}: it is packed by gzip; unpack it first: gunzip -c {} > weights.pt",
+                            path, shell_word(path)));
+  }
   return load_safetensors(path);
 }
 
@@ -61,7 +72,8 @@ SafetensorsFile load_weights(const std::string& path) {
 }
 
 bool is_weights_of_python(const std::string& path) {
-  return is_index(path) || is_torch_file(beginning_of(path));
+  const std::string beginning = beginning_of(path);
+  return is_index(path) || is_torch_file(beginning) || is_gzip(beginning);
 }
 
 }  // namespace stepop

@@ -11,7 +11,8 @@ namespace stepop {
 /// it. Only safetensors have metadata. Throws Error with the path and the cause.
 SafetensorsFile load_weights(const std::string& path);
 
-/// Whether it is one of these files other than safetensors.
+/// Whether it is one of these files other than safetensors, packed by gzip or not. Packed ones are
+/// refused by load_weights, with how they are unpacked.
 bool is_weights_of_python(const std::string& path);
 
 }  // namespace stepop

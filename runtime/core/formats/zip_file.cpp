@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
@@ -44,12 +45,21 @@ class ZipDirectory {
       if (!entry.name.ends_with('/')) entries.push_back(std::move(entry));
       at += size;
     }
+    check_overlaps();
     return entries;
   }
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(fmt::format("{}: {}; copy or download it again", name_, what));
+  }
+
+  /// Entries that share bytes are how a small archive holds more than the memory.
+  void check_overlaps() {
+    std::ranges::sort(parts_);
+    for (size_t i = 1; i < parts_.size(); ++i) {
+      if (parts_[i].first < parts_[i - 1].second) fail("its entries overlap");
+    }
   }
 
   bool has(size_t at, std::string_view signature, size_t size) const {
@@ -88,7 +98,7 @@ class ZipDirectory {
     if (count_ > archive_.size() / kEntryBytes) fail("its directory is damaged");
   }
 
-  ZipEntry entry_at(size_t at, std::string_view name, std::string_view extra) const {
+  ZipEntry entry_at(size_t at, std::string_view name, std::string_view extra) {
     ZipEntry entry;
     entry.name = name;
     const std::string where = fmt::format("\"{}\"", entry.name);
@@ -111,6 +121,7 @@ class ZipDirectory {
     const uint64_t left = archive_.size() - begin;
     if (skipped > left || packed > left - skipped) fail(where + " is cut short");
     if (entry.is_stored && size != packed) fail("the size of " + where + " is damaged");
+    parts_.emplace_back(begin, begin + skipped + packed);
     entry.begin = begin + skipped;
     entry.packed_size = packed;
     entry.size = size;
@@ -139,6 +150,7 @@ class ZipDirectory {
   const std::string& name_;
   uint64_t count_ = 0;
   uint64_t directory_ = 0;
+  std::vector<std::pair<uint64_t, uint64_t>> parts_ = {};  ///< From where to where an entry lies.
 };
 
 uint32_t crc_of(std::string_view bytes) {

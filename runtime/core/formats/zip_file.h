@@ -19,8 +19,8 @@ struct ZipEntry {
 };
 
 /// The files in an archive, in the order of its directory; ZIP64 too. Throws Error that begins with
-/// `name` for bytes that are no archive, a damaged directory, entries outside the archive,
-/// encrypted entries, and a packing other than none and deflate.
+/// `name` for bytes that are no archive, a damaged directory, entries outside the archive or
+/// on each other, encrypted entries, and a packing other than none and deflate.
 std::vector<ZipEntry> list_zip(std::string_view archive, const std::string& name);
 
 /// The bytes of a packed entry. Throws Error that begins with `name` when the bytes are damaged,

@@ -48,8 +48,11 @@ void make_folders(const std::string& path) {
   const int reason = errno;
   // Another process may have made the folder first.
   if (reason == EEXIST && fs::is_directory(clean, failed)) return;
-  if (reason == EEXIST)
-    throw Error(fmt::format("cannot make the folder {}: a file of that name is there", clean));
+  if (reason == EEXIST) {
+    throw Error(fmt::format(
+        "cannot make the folder {}: a {} is there", clean,
+        fs::is_symlink(clean, failed) ? "link that leads to no folder" : "file of that name"));
+  }
   fail_file("make the folder " + clean, reason);
 }
 

@@ -100,6 +100,35 @@ std::vector<int64_t> numbers_in(const PickleValue& dict, std::string_view key, i
                           numbers.size()));
 }
 
+/// The bytes of a NumPy array in a pickle. Throws Error that begins with `name` unless the array is
+/// uint8 [rows, columns] in C order.
+std::string_view pickled_bytes(const PickleValue& value, int64_t& rows, int64_t columns,
+                               const std::string& name) {
+  // state: (1, shape, dtype, is_fortran, bytes); dtype: numpy.dtype("u1", ...)
+  const PickleValue* state = value.state;
+  const bool is_array = value.kind == PickleValue::Kind::kObject && value.items.size() == 2 &&
+                        value.items[0]->text.ends_with("multiarray _reconstruct") &&
+                        state != nullptr && state->items.size() == 5;
+  const auto item = [](const PickleValue* of, size_t i) -> const PickleValue* {
+    return of != nullptr && i < of->items.size() ? of->items[i] : nullptr;
+  };
+  const PickleValue* shape = is_array ? item(state, 1) : nullptr;
+  const PickleValue* type = is_array ? item(item(item(state, 2), 1), 0) : nullptr;
+  const PickleValue* content = is_array ? item(state, 4) : nullptr;
+  const bool fits = shape != nullptr && shape->items.size() == 2 && type != nullptr &&
+                    (type->text == "u1" || type->text == "|u1") && state->items[3]->number == 0 &&
+                    content->kind == PickleValue::Kind::kText &&
+                    shape->items[1]->number == columns && shape->items[0]->number > 0 &&
+                    content->text.size() / static_cast<size_t>(columns) ==
+                        static_cast<size_t>(shape->items[0]->number) &&
+                    content->text.size() % static_cast<size_t>(columns) == 0;
+  if (!fits) {
+    throw Error(fmt::format("{}: expected an array of NumPy, uint8 [N, {}]", name, columns));
+  }
+  rows = shape->items[0]->number;
+  return content->text;
+}
+
 CifarPart read_pickled(const std::string& bytes, bool is_100, const std::string& name) {
   const Pickle pickle = read_pickle(bytes, name);
   const PickleValue* data = pickle.root->find("data");

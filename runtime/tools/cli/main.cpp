@@ -83,9 +83,8 @@ int run(int argc, char** argv) {
   } catch (const stepop::Error& error) {
     return stepop::print_failure(stepop::with_places(error.what(), error.exit_code()),
                                  error.exit_code());
-  } catch (const std::system_error& error) {  // fmt::print throws it
-    return stepop::print_failure(
-        std::string("cannot write to the standard output: ") + error.code().message(), 1);
+  } catch (const std::system_error& error) {
+    return stepop::print_failure(stepop::system_error_text(error), 1);
   } catch (const std::exception& error) {
     return stepop::print_failure(stepop::with_places(stepop::error_text(error), 1), 1);
   } catch (...) {

@@ -39,8 +39,9 @@ struct ReadStart {
 std::optional<ReadStart> read_start(const Arguments& arguments) {
   try {
     RunSource source = find_source(arguments);
-    const auto is_file = [](const std::string& path) {
-      return std::filesystem::is_regular_file(path);
+    std::error_code failed;
+    const auto is_file = [&](const std::string& path) {
+      return std::filesystem::is_regular_file(path, failed);
     };
     if (source.base.empty() || !std::ranges::all_of(source.base, is_file)) return std::nullopt;
     Config config(resolve_files(source.read_files(), arguments.overrides));

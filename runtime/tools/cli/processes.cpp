@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <optional>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include "runtime/core/base/error.h"
@@ -44,6 +45,18 @@ int number_of(const std::string& text) {
                                kMostProcesses, text));
 }
 
+/// Processes of one machine meet at 127.0.0.1, which a namespace of the network can lack. Without
+/// this check each of them would try for half a minute.
+void check_loopback(const sockaddr_in& address) {
+  const OpenFile socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto* there = reinterpret_cast<const sockaddr*>(&address);
+  if (socket && ::connect(socket.number(), there, sizeof(address)) == 0) return;
+  throw Error(
+      fmt::format("--processes: processes cannot reach each other at 127.0.0.1: {}; `ip "
+                  "link set lo up` turns the loopback on",
+                  std::generic_category().message(errno)));
+}
+
 /// A port on which no process listens at this moment.
 int free_port() {
   const OpenFile socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -55,6 +68,7 @@ int free_port() {
       ::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     throw Error("--processes: no port of this machine can be taken");
   }
+  check_loopback(address);
   return ntohs(address.sin_port);
 }
 

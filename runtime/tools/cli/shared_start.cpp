@@ -21,8 +21,9 @@ std::string own_config(const Arguments& arguments, RunSource source) {
   try {
     source.base = arguments.base;
     // A pipe can be read only once, and rank 0 does.
-    const auto is_file = [](const std::string& path) {
-      return std::filesystem::is_regular_file(path);
+    std::error_code failed;
+    const auto is_file = [&](const std::string& path) {
+      return std::filesystem::is_regular_file(path, failed);
     };
     if (!source.files && !std::ranges::all_of(arguments.base, is_file)) return {};
     return to_yaml(resolve_files(source.read_files(), arguments.overrides));

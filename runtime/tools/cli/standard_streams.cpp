@@ -4,7 +4,7 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <system_error>
+#include <filesystem>
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/shown_text.h"
@@ -20,6 +20,13 @@ void open_standard_streams() {
 int finish_output(int exit_code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
   throw Error("cannot write to the standard output: " + std::generic_category().message(errno));
+}
+
+std::string system_error_text(const std::system_error& error) {
+  const auto* of_file = dynamic_cast<const std::filesystem::filesystem_error*>(&error);
+  const std::string what =
+      of_file != nullptr ? "use " + of_file->path1().string() : "write to the standard output";
+  return "cannot " + what + ": " + error.code().message();
 }
 
 int print_failure(const std::string& message, int exit_code) {

@@ -26,7 +26,12 @@ int predict_command(const Arguments& arguments, const NoFlags& /*own*/) {
   Arguments start = arguments;
   start.command = nullptr;
   start.predicts = true;
-  if (const char* name = class_of_file(what); name != nullptr && fs::is_regular_file(what)) {
+  const char* const name = class_of_file(what);
+  std::error_code failed;
+  if (name != nullptr && !fs::exists(what, failed)) {
+    throw UsageError(fmt::format("stepop predict: {}: no such file", what));
+  }
+  if (name != nullptr && fs::is_regular_file(what, failed)) {
     const Origin origin{Origin::kCommandLine, 0};
     const Override network[] = {{"model/class", Value(name).set_origin(origin)},
                                 {"model/path", Value(what).set_origin(origin)}};

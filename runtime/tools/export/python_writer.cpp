@@ -106,6 +106,27 @@ std::string trimmed_end(std::string text) {
   return text;
 }
 
+/// What Python has written so far; it stays nowhere when that is left by an exception.
+struct UnfinishedFile {
+  explicit UnfinishedFile(std::string of) : path(std::move(of)) {}
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
+  ~UnfinishedFile() {
+    std::error_code ignored;
+    fs::remove(path, ignored);
+  }
+  const std::string path;
+};
+
+/// What a writer that ended with kRefused says; nothing when something else ended so.
+std::string reason_in(const std::string& out) {
+  constexpr size_t kMost = 1000;
+  constexpr std::string_view kMark = "reason: ";  // libraries print too
+  const size_t begin = out.rfind(kMark);
+  if (begin == std::string::npos) return "";
+  return shortened(trimmed_end(out.substr(begin + kMark.size())), kMost);
+}
+
 std::string pip(const std::string& python, const std::string& packages) {
   return fmt::format("{} -m pip install {}", python, packages);
 }
@@ -127,27 +148,22 @@ void write_with_python(const PythonWriter& writer, const ExportedNetwork& export
   const TemporaryFolder folder("stepop-export");
   write_file_atomically(folder / "net.pt", exported.file);
   write_file_atomically(folder / "examples.pt", pickled(exported.examples));
-  const std::string part = path + ".part";
-  std::error_code ignored;
+  const UnfinishedFile part(path + ".part");
   const ChildResult result =
       run_child({python, "-c", std::string(kPreamble) + writer.code, folder / "net.pt",
-                 folder / "examples.pt", part, write_json(options), packages},
+                 folder / "examples.pt", part.path, write_json(options), packages},
                 interrupt);
   const std::string said = last_line_of(result.out);
   const auto fail = [&](const std::string& text) {
-    fs::remove(part, ignored);
     return Error(fmt::format("{}: {}", path, text));
   };
-  if (result.exit_code == kMissing && result.signal == 0) {
+  const int code = result.signal == 0 ? result.exit_code : 0;
+  if (code == kMissing && !said.empty()) {
     throw fail(fmt::format("{} has no {}, which {} takes: {}", python, said, writer.what,
                            pip(python, said)));
   }
-  if (result.exit_code == kRefused && result.signal == 0) {
-    constexpr size_t kMost = 1000;
-    const std::string_view mark = "reason: ";  // libraries print too
-    const size_t begin = std::min(result.out.rfind(mark), result.out.size() - mark.size());
-    throw fail(shortened(trimmed_end(result.out.substr(begin + mark.size())), kMost));
-  }
+  const std::string reason = code == kRefused ? reason_in(result.out) : "";
+  if (!reason.empty()) throw fail(reason);
   const auto json = try_read_json(said);
   if (result.exit_code != 0 || result.signal != 0 || !json.is_object()) {
     throw fail(fmt::format(
@@ -159,7 +175,7 @@ void write_with_python(const PythonWriter& writer, const ExportedNetwork& export
   } catch (const Error& error) {
     throw fail(error.what());
   }
-  rename_into_place(part, path);
+  rename_into_place(part.path, path);
 }
 
 }  // namespace stepop

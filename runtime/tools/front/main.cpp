@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <exception>
 #include <optional>
@@ -57,17 +58,33 @@ std::optional<int> run(int argc, char** argv) {
     return run_without_libtorch(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const Error& error) {
     return print_failure(error.what(), error.exit_code());
-  } catch (const std::system_error& error) {  // fmt::print throws it
-    return print_failure(
-        std::string("cannot write to the standard output: ") + error.code().message(), 1);
+  } catch (const std::system_error& error) {
+    return print_failure(system_error_text(error), 1);
   } catch (const std::exception& error) {
     return print_failure(error_text(error), 1);
   }
 }
 
+/// Why MKL, which asks for the path of the current folder, would end the whole program while it is
+/// loaded; nothing if it does not.
+std::optional<std::string> trouble_with_folder() {
+  std::array<char, 4096> path{};
+  if (::getcwd(path.data(), path.size()) != nullptr) return std::nullopt;
+  if (errno == ENOENT) return "the current folder was removed: cd to another one";
+  if (errno == ERANGE || errno == ENAMETOOLONG) {
+    return fmt::format(
+        "the path of the current folder has more than {} bytes, with which LibTorch "
+        "does not start: cd to another one",
+        path.size() - 1);
+  }
+  return fmt::format("the current folder has no path: {}: cd to another one",
+                     std::generic_category().message(errno));
+}
+
 /// Becomes the whole program. It lies beside libstepop.so, and is found as the system would find
 /// that library, so that an installation can be moved.
 int become_whole_program(char** argv) {
+  if (const auto trouble = trouble_with_folder()) return print_failure(*trouble, 2);
   set_default_thread_wait();
   for (const auto& folder : library_folders()) {
     ::execv(fmt::format("{}/stepop_program/stepop", folder).c_str(), argv);

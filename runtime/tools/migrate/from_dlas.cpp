@@ -15,30 +15,15 @@
 #include "runtime/tools/migrate/from_dlas_datasets.h"
 #include "runtime/tools/migrate/from_dlas_left_out.h"
 #include "runtime/tools/migrate/from_dlas_steps.h"
+#include "runtime/train/optim/dlas_schedules.h"
 
 namespace stepop {
 namespace {
 
-using Row = std::pair<std::string_view, std::string_view>;
-
 /// Top-level keys that nothing reads there.
 constexpr std::array<std::string_view, 3> kUnread = {"model", "scale", "distortion"};
 
-/// The keys of `train` that a scheme reads; the table's other keys belong to other schemes.
-constexpr std::array kOfScheme = {
-    Row{"gen_lr_steps", "MultiStepLR ProgressiveMultiStepLR"},
-    Row{"lr_gamma", "MultiStepLR ProgressiveMultiStepLR"},
-    Row{"progressive_starts", "ProgressiveMultiStepLR"},
-    Row{"restarts", "MultiStepLR CosineAnnealingLR_Restart"},
-    Row{"restart_weights", "MultiStepLR CosineAnnealingLR_Restart"},
-    Row{"clear_state", "MultiStepLR"},
-    Row{"warmup_steps", "MultiStepLR"},
-    Row{"T_period", "CosineAnnealingLR_Restart"},
-    Row{"warmup", "CosineAnnealingLR_Restart"},
-    Row{"eta_min", "CosineAnnealingLR_Restart"},
-};
-
-/// The other keys of `train` that an ExtensibleTrainer has.
+/// The keys of `train` beside those of schedules that an ExtensibleTrainer has.
 constexpr std::array<std::string_view, 8> kOfTrain = {
     "default_lr_scheme",      "warmup_iter", "force_lr",    "mega_batch_factor", "mod_batch_factor",
     "mod_batch_factor_every", "sort_key",    "auto_collate"};
@@ -148,10 +133,11 @@ class DlasTranslation {
     for (const auto& [key, value] : train.as_map()) {
       const std::string path = "train/" + key;
       if (value.is_null() || key == "niter") continue;
-      const std::string_view schemes = find_in(kOfScheme, key);
-      if (!schemes.empty()) {
+      const auto* const of_schedule =
+          std::ranges::find(kDlasScheduleKeys, key, &DlasScheduleKey::name);
+      if (of_schedule != kDlasScheduleKeys.end()) {
         const bool is_read =
-            scheme != nullptr && scheme->is_text() && is_among(schemes, scheme->as_text());
+            scheme != nullptr && scheme->is_text() && of_schedule->is_read_there(scheme->as_text());
         is_read ? set(path, value) : note(path, "left out: another scheme reads it");
       } else if (key == "manual_seed") {
         set("seed", value);
@@ -168,17 +154,6 @@ class DlasTranslation {
         set(path, value);
       }
     }
-  }
-
-  static bool is_among(std::string_view names, std::string_view name) {
-    for (size_t at = names.find(name); at != std::string_view::npos;
-         at = names.find(name, at + 1)) {
-      const size_t end = at + name.size();
-      if ((at == 0 || names[at - 1] == ' ') && (end == names.size() || names[end] == ' ')) {
-        return true;
-      }
-    }
-    return false;
   }
 
   void take_average(const Value& train) {

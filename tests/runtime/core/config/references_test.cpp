@@ -68,6 +68,29 @@ TEST_CASE("texts that are no arithmetic stay texts") {
   CHECK(text("'{{a}} * 2'") == "{a: 7, b: 2, t: x, z: \"{a} * 2\"}");
 }
 
+TEST_CASE("arithmetic without spaces, where a number is expected, says that spaces make it one") {
+  const auto mistake = [](const std::string& text) {
+    Value root = parse_yaml("epochs: 20\nsteps: \"" + text + "\"", {"test.yaml", 0});
+    resolve_references(root);
+    return message_of([&] { Config(root).get<int64_t>("steps"); });
+  };
+  const std::string hint =
+      ": operators over references stand between spaces, as in {batch_size} * 2";
+  for (const std::string text : {"20*2", "20 *2", "20* 2", "(20+1)*2", "-20/2", "20-2"}) {
+    CAPTURE(text);
+    const std::string expected =
+        "test.yaml:2: steps: expected a whole number, found \"" + text + "\"";
+    CHECK(mistake(text) == expected + hint);
+    const std::string reference = "{epochs}" + text.substr(text.find("20") + 2);
+    const std::string before = text.substr(0, text.find("20"));
+    CHECK(mistake(before + reference) == expected + hint);
+  }
+  for (const std::string text : {"fast", "2 * 3", "-", "20x", "1.2.3", "--"}) {
+    CAPTURE(text);
+    CHECK(mistake(text).ends_with("found \"" + text + "\""));
+  }
+}
+
 TEST_CASE("digits of more than 64 bits are a text, alone") {
   const std::string digits = "123456789012345678901234567890";
   CHECK(resolved("a: " + digits) == "{a: \"" + digits + "\"}");

@@ -54,6 +54,43 @@ TEST_CASE("a tensor that is stored with the other sign has its own") {
   }
 }
 
+TEST_CASE("the old format is read in each protocol of pickles that PyTorch reads") {
+  const ScratchFolder folder;
+  run_python(
+      "import sys, torch\n"
+      "rest = {'big': 2**40, 'huge': -2**90, 'few': -5, 'is': True, 'real': 2.5, 'b': b'a\\xff'}\n"
+      "for protocol in range(6):\n"
+      "    for old in (True, False):\n"
+      "        torch.save({'w': torch.arange(3.0), 2**31: torch.ones(1), 'rest': rest},\n"
+      "                   f'{sys.argv[1]}/{old}{protocol}', pickle_protocol=protocol,\n"
+      "                   _use_new_zipfile_serialization=not old)",
+      {folder.path("")});
+  for (const std::string form : {"True", "False"}) {
+    for (int protocol = 1; protocol <= 5; ++protocol) {
+      CAPTURE(form);
+      CAPTURE(protocol);
+      const std::string path = folder.path(form + std::to_string(protocol));
+      CHECK(is_weights_of_python(path));
+      const State found = load_weights(path).tensors;
+      CHECK(found.size() == 2);
+      CHECK(found.at("w")[2].item<float>() == 2);
+      CHECK(found.contains("2147483648"));
+    }
+    CHECK(message_of([&] { load_weights(folder.path(form + "0")); })
+              .ends_with("written with protocol 0, in which PyTorch cannot read tensors either; "
+                         "save it with pickle_protocol=2"));
+  }
+}
+
+TEST_CASE("weights that are packed by gzip say how they are unpacked") {
+  const ScratchFolder folder;
+  folder.write("net.pt.gz", std::string("\x1f\x8b\x08\0\0\0\0\0", 8) + std::string(30, 'x'));
+  const std::string path = folder.path("net.pt.gz");
+  CHECK(is_weights_of_python(path));
+  CHECK(message_of([&] { load_weights(path); }) ==
+        path + ": it is packed by gzip; unpack it first: gunzip -c " + path + " > weights.pt");
+}
+
 TEST_CASE("tensors outlive the file's name") {
   const ScratchFolder folder;
   write_files(folder);
