@@ -48,6 +48,8 @@ class LabelsOnly : public Dataset, public KeepsFloat64 {
     return keys;
   }
 
+  std::optional<SourceRows> source_rows() const override { return source_->source_rows(); }
+
   bool keep_float64(std::string_view key) override {
     at::Tensor* values = labels_.find(key);
     if (values == nullptr || !source_.keep_float64(key)) return false;
