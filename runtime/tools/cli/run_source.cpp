@@ -10,14 +10,18 @@
 #include <string>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/shell_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/registry.h"
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/config/yaml_text.h"
+#include "runtime/core/system/checksum.h"
 #include "runtime/core/system/owner.h"
+#include "runtime/core/system/read_file.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/evaluation_config.h"
 #include "runtime/tools/cli/remedy.h"
+#include "runtime/tools/cli/run_starts.h"
 #include "runtime/tools/code/build_settings.h"
 #include "runtime/tools/code/code_copy.h"
 #include "runtime/train/run/signals.h"
@@ -104,6 +108,31 @@ std::string code_note(const std::string& run, bool is_current) {
                    "code      the run's own copy; since it was made {}: "
                    "--current-code takes what is there now",
                    changes);
+}
+
+std::string config_note(const Arguments& arguments, const RunSource& source) {
+  const bool is_own = source.project && source.base.size() == 1 &&
+                      source.base.front() == source.config_of_run && !arguments.takes_change;
+  if (!is_own) return "";
+  const auto start = start_with_configs(*source.project);
+  if (!start) return "";
+  const auto shown = [](const std::string& path) {
+    const std::string near = fs::path(path).lexically_proximate(fs::current_path()).string();
+    return near.starts_with("..") ? path : near;
+  };
+  std::vector<std::string> changed;
+  for (const auto& [path, checksum] : start->config_files) {
+    const auto content = try_read_file(path);
+    if (!content) return "";  // they cannot be given again as they are
+    if (content_checksum(*content) != checksum) changed.push_back(shown(path) + " changed");
+  }
+  std::string words;
+  for (const auto& path : start->configs) words += " " + shell_word(shown(path));
+  if (changed.empty()) return "";
+  const std::string run = arguments.resume ? "-p " + shell_word(source.project->root()) + " " : "";
+  return fmt::format(
+      "config    the run's own; since it was made {}: {}-b{} takes what is there now",
+      fmt::join(changed, ", "), run, words);
 }
 
 namespace {

@@ -59,6 +59,10 @@ Optimization optimization_of(const Arguments& arguments);
 /// `is_current`: the current code was loaded.
 std::string code_note(const std::string& run, bool is_current);
 
+/// A line on the configs of -b that changed since the run took them, which a resume does not read;
+/// empty when none did, or when this start was given configs.
+std::string config_note(const Arguments& arguments, const RunSource& source);
+
 /// The second part of the run folder's name: `-n`, else `experiment_name`, else the run's name.
 std::string run_name(const Arguments& arguments, const std::optional<RunDirectory>& project,
                      const Config& config);
