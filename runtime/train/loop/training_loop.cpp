@@ -46,6 +46,7 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
           /*writes=*/context_.world.is_root()),
       numbers_(session, checkpoints_, reporter.console()),
       telemetry_(context_, settings_.telemetry),
+      data_wait_(context_.splits.loader_options().workers),
       non_finite_(session, directory),
       change_(directory),
       world_(context_.world),
@@ -105,6 +106,7 @@ StopReason TrainingLoop::run() {
 void TrainingLoop::loop() {
   begin();
   ProcessorWatch processor(at::get_num_threads());
+  data_wait_ = DataWait(context_.splits.loader_options().workers);  // evaluations took their time
   while ((reason_ = stop_reason()).kind == StopReason::Kind::kNone) {
     if (config_changes()) {
       reason_ = {StopReason::Kind::kChange, "the config changes", 0};
@@ -118,7 +120,9 @@ void TrainingLoop::loop() {
     take_rewind();
     if (rewind_) return;
     reporter_.step_done(position_);
-    if (const std::string text = processor.look(); !text.empty()) reporter_.console().warn(text);
+    for (const std::string& text : {processor.look(), data_wait_.look()}) {
+      if (!text.empty()) reporter_.console().warn(text);
+    }
     checkpoints_.check();
     finish_step(now);
     last_ = now;

@@ -12,6 +12,7 @@
 #include "runtime/core/measure/profile.h"
 #include "runtime/train/loop/agreement.h"
 #include "runtime/train/loop/checks/update_watch.h"
+#include "runtime/train/loop/data_wait.h"
 #include "runtime/train/loop/ending.h"
 #include "runtime/train/loop/hook_calls.h"
 #include "runtime/train/loop/log_ops.h"
@@ -150,6 +151,7 @@ class TrainingLoop {
   RunCheckpoints checkpoints_;
   LoggedNumbers numbers_;
   Telemetry telemetry_;
+  DataWait data_wait_;
   NonFiniteRecorder non_finite_;
   std::string bad_data_;  ///< Of the first update that was left out since the last log.
   LiveChange change_;
