@@ -47,6 +47,7 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       numbers_(session, checkpoints_, reporter.console()),
       telemetry_(context_, settings_.telemetry),
       data_wait_(context_.splits.loader_options().workers),
+      disk_need_(settings_),
       non_finite_(session, directory),
       change_(directory),
       world_(context_.world),
@@ -124,6 +125,7 @@ void TrainingLoop::loop() {
       if (!text.empty()) reporter_.console().warn(text);
     }
     checkpoints_.check();
+    warn_of_disk();
     finish_step(now);
     last_ = now;
     if (profile_ != nullptr) profile_->step_done();
@@ -402,6 +404,14 @@ void TrainingLoop::observe_evaluation(const OrderedMap<double>& scalars) {
 /// Warns of records that streams left out.
 void TrainingLoop::warn_of_data() {
   for (const auto& text : context_.splits.take_warnings()) reporter_.console().warn(text);
+}
+
+/// Warns of a disk that is small for what is still to be written, once the sizes are known.
+void TrainingLoop::warn_of_disk() {
+  disk_need_.note_checkpoint(checkpoints_.written_bytes());
+  if (!disk_need_.is_ready() || !world_.is_root()) return;
+  const std::string text = disk_need_.look(position_.global_step, free_bytes_at(directory_.root()));
+  if (!text.empty()) reporter_.console().warn(text);
 }
 
 int64_t TrainingLoop::skipped_updates() const {
