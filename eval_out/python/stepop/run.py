@@ -30,6 +30,8 @@ _STATES = {"done": "ended"}
 # Where the end of a log begins, which has the error.
 LOG_BYTES = 8000
 _REFUSED = "the training continues unchanged: "
+# How a message in a log begins; its further lines have no time.
+_LOG_LINE = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\S* ", re.M)
 
 
 class Run:
@@ -243,7 +245,7 @@ class Run:
                 file.seek(begin)
                 text = file.read().decode(errors="replace")
             if _REFUSED in text and text.endswith("\n"):
-                return text.rpartition(_REFUSED)[2].splitlines()[0]
+                return _LOG_LINE.split(text.rpartition(_REFUSED)[2])[0].strip()
             time.sleep(POLL_SECONDS)
         return f"see {log}"
 

@@ -87,6 +87,8 @@ class TrainingTest(unittest.TestCase):
             r"refused: .*change.yaml:1: num_steps: expected a whole number, found \"fast\"$",
         ):
             run.change({"num_steps": "fast"})
+        with self.assertRaisesRegex(stepop.StepopError, r'than the network "model":\n *\S.*\n *\S'):
+            run.change({"model/classes": 11})
         self.assertEqual(run.state, "running")
         run.stop()
         self.assertEqual(run.state, "stopped")
@@ -187,6 +189,24 @@ class TrainingTest(unittest.TestCase):
             stepop.train(DIGITS, flags=["--check"], quiet=True)
         with self.assertRaisesRegex(stepop.StepopError, "a run that is resumed keeps its name"):
             stepop.train(self.folder, name="a")
+
+    def test_a_dict_is_a_config_and_merges_as_a_file_does(self):
+        run = stepop.train([DIGITS, {"num_steps": 2, "optimizer": {"lr": 1e-3}}], quiet=True)
+        self.assertEqual(run.config["optimizer"], {"class": "Adam", "lr": 0.001})
+        whole = dict(run.config, num_steps=3)
+        again = stepop.train(whole, {"optimizer": {"lr": 2e-3}}, quiet=True)
+        self.assertEqual(again.config["optimizer"], {"class": "Adam", "lr": 0.002})
+        self.assertEqual((again.step, again.config["model"]), (3, run.config["model"]))
+        with self.assertRaises(stepop.StepopError) as caught:
+            stepop.train([DIGITS, {"optimizer/lrr": 1e-3}], quiet=True)
+        self.assertEqual(
+            str(caught.exception),
+            'config: unknown key "optimizer/lrr": did you mean "optimizer/lr"?\n'
+            "(--allow-unknown makes this a warning)",
+        )
+        self.assertEqual([path for path in os.listdir() if path.startswith(".config")], [])
+        with self.assertRaisesRegex(stepop.StepopError, "^a config is a path here: write the dict"):
+            stepop.sweep({"iterator": "Classifier"}, {"seed": [1, 2]})
 
     def test_a_training_that_fails_later_names_its_run(self):
         run = self.endless()
