@@ -244,6 +244,27 @@ class TrainingTest(unittest.TestCase):
         again = stepop.sweep("logs/sweeps/lr", quiet=True)
         self.assertEqual(len(again.results), 4)
 
+    def test_the_best_of_a_sweep_is_by_its_metric(self):
+        (self.folder / "plain.yaml").write_text(
+            f"include: [{DIGITS}]\ncheckpoints: null\nnum_epochs: 3\n"
+        )
+        metric = "validation/eval_op/loss"
+        swept = stepop.sweep(
+            "plain.yaml", {"optimizer/lr": [0.01, 0.3]}, metric=metric, quiet=True
+        )
+        best = swept.best
+        losses = {one.step: one.metric for one in best.checkpoints}
+        step = min(losses, key=losses.get)
+        self.assertEqual(len(losses), 3)
+        for checkpoint in ("best", step):
+            stepop.export(best, f"{checkpoint}.pt", checkpoint=checkpoint, quiet=True)
+        exported = [(self.folder / f"{one}.pt").read_bytes() for one in ("best", step)]
+        self.assertEqual(len(exported[0]), len(exported[1]))
+        weights = [best.weights(one)["model.conv1.weight"].tolist() for one in ("best", step)]
+        self.assertEqual(weights[0], weights[1])
+        with self.assertRaisesRegex(stepop.StepopError, "no checkpoint is marked as the best"):
+            stepop.export(best.path, "x.pt", checkpoint="best", quiet=True)
+
     def test_a_sweep_is_stopped_and_a_wrong_one_is_said(self):
         sweep = stepop.sweep("endless.yaml", {"seed": [0, 1]}, wait=False)
         self.assertEqual(len(sweep.results), 2)
