@@ -154,6 +154,26 @@ TEST_CASE("a config that changed since the run began is said at a resume, until 
   CHECK(resumed("--num_steps 18").find(note) == std::string::npos);
 }
 
+TEST_CASE("a callback's script that is gone at a resume is taken from the run's own copy") {
+  const ScratchFolder folder;
+  folder.write("mine.py", "print('{\"seen\": 3}')\n");
+  folder.write("c.yaml", "eval_hook: {eval_callbacks: {mine: ./mine.py}}\n");
+  run_well(folder, "stepop -n a -b CONFIG c.yaml -t --num_steps 4", kNoWarning);
+  const std::string run = only_run(folder);
+  const std::string copy = run + "/code/scripts/eval_hook/mine/mine.py";
+  CHECK(read_bytes(folder.path(copy)) == read_bytes(folder.path("mine.py")));
+  const std::string is_gone = folder.path("mine.py") + " is gone: the run's own copy is taken, ";
+  CHECK(run_well(folder, "stepop -p " + run).out.find(is_gone) == std::string::npos);
+  fs::remove(folder.path("mine.py"));
+  const std::string resumed =
+      run_well(folder, "stepop -p " + run + " -t --num_steps 6", kNoWarning).out;
+  CHECK(resumed.find("script    " + is_gone + folder.path(copy)) != std::string::npos);
+  // Also after the resume.
+  const std::string metrics = read_bytes(folder.path(run) + "/train/metrics.jsonl");
+  CHECK(metrics.find("\"validation/eval_op/mine/seen\"") !=
+        metrics.rfind("\"validation/eval_op/mine/seen\""));
+}
+
 TEST_CASE("what is not UTF-8 is refused before there is a run: no checkpoint could hold it") {
   const ScratchFolder folder;
   const auto refused = [&](const std::string& words, const std::string& message) {

@@ -24,6 +24,7 @@
 #include "runtime/tools/cli/run_starts.h"
 #include "runtime/tools/code/build_settings.h"
 #include "runtime/tools/code/code_copy.h"
+#include "runtime/tools/code/script_copies.h"
 #include "runtime/train/run/signals.h"
 
 namespace stepop {
@@ -170,13 +171,17 @@ RunConfig read_run_config(const Arguments& arguments, RunSource source) {
     if (names_evaluation(arguments) && arguments.name) name_evaluation(root, *arguments.name);
     leave_callbacks_to_functor(root, source.config_of_run);
   }
+  std::vector<std::string> notes;
+  if (source.project) notes = take_script_copies(root, source.project->root());
   RunConfig result{.config = Config(std::move(root)), .variables = std::move(variables)};
   const bool takes_copy = source.project && !arguments.current_code;
   result.code = load_code(result.config, takes_copy ? source.project->root() : "",
                           optimization_of(arguments));
   if (source.project && !result.code.files.empty()) {
-    result.code_note = code_note(source.project->root(), arguments.current_code);
+    const std::string note = code_note(source.project->root(), arguments.current_code);
+    if (!note.empty()) notes.push_back(note);
   }
+  result.code_note = fmt::format("{}", fmt::join(notes, "\n"));
   make_paths_absolute(result.config);
   return result;
 }

@@ -41,7 +41,7 @@ struct RunConfig {
   UserCode code = {};
   std::set<std::string> variables = {};  ///< The environment variables that the config uses.
   std::string code_note =
-      {};  ///< How the run's copy of the code differs from the originals; may be empty.
+      {};  ///< How the run's copies of code and scripts differ from the originals; may be empty.
 };
 
 /// The config that the arguments resolve to, with absolute paths. Its `code` is compiled and

@@ -28,6 +28,7 @@
 #include "runtime/tools/cli/shared_start.h"
 #include "runtime/tools/code/code_copy.h"
 #include "runtime/tools/code/code_places.h"
+#include "runtime/tools/code/script_copies.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/non_finite_record.h"
@@ -349,6 +350,7 @@ TrainingEnd carry_out_in_root(Start& start, const RunDirectory& directory,
   if (arguments.train) {
     recording.record(time);
     CodeCopy(directory.root()).save(start.opened.run.code.files, time);
+    save_scripts(*session.config().root().peek(), directory.root());
     // Who waits for the change finds what was recorded.
     if (arguments.takes_change) LiveChange(directory).take(arguments.base.back(), time);
     share_start(start.world, {time, git});
