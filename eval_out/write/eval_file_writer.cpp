@@ -139,6 +139,9 @@ std::unique_ptr<EvalFileWriter> EvalFileWriter::resume(const std::string& part, 
     writer->complete_ = open_attribute(writer->file_, "complete");
     writer->index_ =
         Hdf5Id(H5Dopen2(writer->file_, "index", H5P_DEFAULT), H5Dclose, "cannot open index");
+    if (has_link(writer->file_, "source_index")) {
+      writer->source_index_ = open_dataset(writer->file_, "source_index");
+    }
     writer->open_arrays();
     return writer;
   } catch (const Error&) {
@@ -187,6 +190,11 @@ void EvalFileWriter::write_batch(const EvalBatch& batch) {
   write_compressed();
   in_context(rows, [&] {
     write_numbers(index_, batch.first_row, batch.indices);
+    if (source_index_ && source_rows) {
+      std::vector<int64_t> places;
+      for (const int64_t i : batch.indices) places.push_back(source_rows->rows[i].item<int64_t>());
+      write_numbers(source_index_, batch.first_row, places);
+    }
     const int64_t end = batch.first_row + static_cast<int64_t>(count);
     claim_rows(compressed_.empty() ? end : compressed_.written_rows(rows_at_once_));
   });
@@ -261,12 +269,22 @@ void EvalFileWriter::name_classes() {
   }
 }
 
+/// Says of which dataset the rows are, so that a table of another length is not joined with them.
+void EvalFileWriter::describe_index() {
+  in_context("index", [&] {
+    if (dataset_size > 0) create_attribute(index_, "count", dataset_size);
+    if (!source_rows) return;
+    source_index_ = create_numbers(file_, "source_index", rows_);
+    create_attribute(source_index_, "count", source_rows->count);
+  });
+}
+
 void EvalFileWriter::create_arrays(const EvalBatch& batch) {
   const Hdf5Lock lock;
   const auto batch_size = static_cast<int64_t>(batch.indices.size());
   std::vector<int64_t> chunks(arrays.size(), 0);
   if (compression_ == EvalCompression::kGzip) chunks = rows_of_chunks(arrays, batch_size, rows_);
-  double bytes = 8.0 * static_cast<double>(rows_);
+  double bytes = (source_rows ? 16.0 : 8.0) * static_cast<double>(rows_);
   for (size_t i = 0; i < arrays.size(); ++i) {
     // The size of compressed arrays is not known in advance.
     if (chunks[i] == 0) bytes += bytes_of(batch.columns[i], batch_size, rows_);
@@ -284,6 +302,8 @@ void EvalFileWriter::create_arrays(const EvalBatch& batch) {
     });
   }
   name_classes();
+  // An evaluation without arrays comes here with each batch.
+  if (batch.first_row == 0) describe_index();
   in_context("the first batch", [&] { take_name(); });
   reserve_space(part_.path, 0, hdf5_file_size(file_));
 }
@@ -335,6 +355,7 @@ void EvalFileWriter::close_arrays() {
   compressed_.clear();
   room_.give_back();
   index_.reset();
+  source_index_.reset();
   written_rows_.reset();
   complete_.reset();
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "eval_out/write/eval_batch.h"
 #include "eval_out/write/eval_compressed.h"
 #include "runtime/core/base/ordered_map.h"
+#include "runtime/data/dataset.h"
 
 namespace stepop {
 
@@ -64,6 +66,8 @@ class EvalFileWriter {
 
   /// As in EvalWriterOptions; set before the first batch.
   OrderedMap<std::vector<std::string>> class_names;
+  int64_t dataset_size = 0;
+  std::optional<SourceRows> source_rows;
 
   /// The number of rows in the file when it was opened, and the last row's index in the dataset.
   int64_t first_row() const { return first_row_; }
@@ -83,6 +87,7 @@ class EvalFileWriter {
   void in_context(const std::string& what, const Function& function);
   void create_arrays(const EvalBatch& batch);
   void name_classes();
+  void describe_index();
   void take_name();
   void open_arrays();
   void write_batch(const EvalBatch& batch);
@@ -105,6 +110,7 @@ class EvalFileWriter {
   bool is_sound_ = false;     // data was written and no write failed
   Hdf5Id file_;
   Hdf5Id index_;
+  Hdf5Id source_index_;  // none when the index is the row in the file
   Hdf5Id written_rows_;
   Hdf5Id complete_;
   std::vector<std::unique_ptr<EvalArrayWriter>> writers_;  // null for a compressed array

@@ -54,6 +54,8 @@ EvalWriter::EvalWriter(std::string path, int64_t rows, OrderedMap<Attribute> att
   if (options.resume) file_ = EvalFileWriter::resume(part, rows, attributes);
   if (!file_) file_ = std::make_unique<EvalFileWriter>(part, rows, attributes, options.compression);
   file_->class_names = std::move(options.class_names);
+  file_->dataset_size = options.dataset_size;
+  file_->source_rows = std::move(options.source_rows);
   next_row_ = file_->first_row();
   last_index_ = file_->last_index();
   queue_ = std::make_unique<BackgroundQueue<std::vector<EvalBatch>>>(

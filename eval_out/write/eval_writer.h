@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "eval_out/eval_outputs.h"
 #include "eval_out/eval_schema.h"
 #include "eval_out/hdf5/hdf5_values.h"
+#include "runtime/data/dataset.h"
 
 namespace stepop {
 
@@ -34,6 +36,10 @@ struct EvalWriterOptions {
   /// By key: the names of the classes that an output or label of this key holds as numbers, an
   /// attribute of its array.
   OrderedMap<std::vector<std::string>> class_names = {};
+  /// The number of examples of the dataset, an attribute of `index`; 0 leaves it out.
+  int64_t dataset_size = 0;
+  /// The examples' rows in the file from which the dataset took them: the array `source_index`.
+  std::optional<SourceRows> source_rows = {};
 };
 
 struct EvalBatch;

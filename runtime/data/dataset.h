@@ -16,6 +16,12 @@
 
 namespace stepop {
 
+/// Where examples were chosen from, by folds, filters and subsets.
+struct SourceRows {
+  at::Tensor rows;    ///< Each example's place in the file or dataset, from 0: int64 [size()].
+  int64_t count = 0;  ///< How many rows the file, or examples the dataset, has.
+};
+
 /// Examples by index. `get`, `get_batch` and `labels` are called from several threads at once, so
 /// they must not change the dataset, or must guard their changes with a lock.
 class Dataset {
@@ -47,6 +53,10 @@ class Dataset {
 
   /// The keys for which `labels` is defined.
   virtual std::vector<std::string> label_keys() const { return {}; }
+
+  /// The examples' rows in the file or dataset from which they were chosen; nothing when all of it
+  /// was taken in its order, and when they come from several.
+  virtual std::optional<SourceRows> source_rows() const { return std::nullopt; }
 
   /// One line about the data for the start of a run, such as how many rows were left out; empty
   /// when there is nothing to say.

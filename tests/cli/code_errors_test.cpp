@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "tests/cli/code_run.h"
+#include "tests/places.h"
 
 namespace stepop {
 namespace code_errors_test {
@@ -35,7 +36,9 @@ struct Faulty {
                                          "int n = 0; if (" +
                                          is("deep") + " && deep(&n) == 3) return;\nif (" +
                                          is("abort") + ") std::abort();\nif (" + is("exit") +
-                                         ") std::exit(0);\n");
+                                         ") std::exit(0);\nif (calls > 4 && " + is("loop") +
+                                         ") {\nstd::fclose(std::fopen(\"inside\", \"w\"));\n"
+                                         "for (volatile int i = 0;;) i = 1;\n}\n");
     const std::string layer = "torch::nn::Linear(2, width)";
     source.replace(source.find(layer), layer.size(),
                    "torch::nn::Linear(" + is("shape") + " ? 3 : 2, width)");
@@ -106,6 +109,28 @@ TEST_CASE("a crash in user code says where and how to resume, and keeps the sign
   const auto abort = run_with("abort");
   CHECK(abort.exit_code == 128 + 6);
   CHECK(contains(abort.err, "stepop: SIGABRT"));
+}
+
+TEST_CASE("a Ctrl-C says what is being finished, and a second one where that was") {
+  REQUIRE(run_with("none").exit_code == 0);  // compiles it
+  const std::string until = "for ((i = 0; i < 6000; ++i)); do ";
+  const auto stopped = run_with_cache(
+      faulty().folder, "export MISTAKE=loop; rm -f inside err\n'" STEPOP_BINARY_DIR
+                       "/stepop' -n x -b faulty.yaml -t" +
+                           kShort + " >/dev/null 2>err &\n" + until +
+                           "[ -e inside ] && break; sleep 0.01; done; sleep 1\n"
+                           "kill -INT $!; " +
+                           until +
+                           "grep -qs once err && break; sleep 0.01; done\n"
+                           "kill -INT $!; wait $!; code=$?; cat err >&2; exit $code");
+  CHECK(stopped.exit_code == 128 + 2);
+  CHECK(contains(stopped.err, "SIGINT: finishing step 5 (in train_op for "));
+  CHECK(contains(stopped.err, " s); once more ends at once\n"));
+  CHECK(contains(stopped.err,
+                 "SIGINT again: ended in train_op on the split train, after step 4, with the "
+                 "examples "));
+  CHECK(contains(stopped.err, "in your own code, the innermost function first:\n"));
+  CHECK(contains(stopped.err, "faulty.cpp:"));
 }
 
 TEST_CASE("user code that calls exit() ends no training as a success") {

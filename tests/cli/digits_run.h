@@ -31,9 +31,14 @@ inline std::string without_warning(const std::string& text, const std::string& w
   return text.substr(0, begin) + (end == std::string::npos ? "" : text.substr(end + 1));
 }
 
-/// Without the warning that this machine has other work.
+/// Without warnings that depend on the machine: it has other work, or little room on its disk.
 inline std::string without_busy(const std::string& text) {
-  return without_warning(text, "the machine is busy: ");
+  std::string rest = text;
+  for (const char* words : {"the machine is busy: ", "the training waits for its data: ",
+                            ", and the rest of this training will write about "}) {
+    rest = without_warning(rest, words);
+  }
+  return rest;
 }
 
 /// Warnings of a training of a few steps, and of a training that is to change no weight.

@@ -14,6 +14,9 @@ namespace resume_test {
 
 namespace fs = std::filesystem;
 
+/// The warning of a training that ends long before the digits' schedule of rates does.
+constexpr const char* kNoWarning = "Is its number of steps right?";
+
 TEST_CASE("max_time ends a training saved and with status 0; it goes on with the same bits") {
   const ScratchFolder folder;
   const std::string steps = " -t --log_freq 100 --eval_hook/freq 1000000";
@@ -121,6 +124,54 @@ TEST_CASE("a resume and an evaluation name the config of the run, and print what
   const std::string other = run_well(folder, "stepop -p " + run + " -b CONFIG").out;
   CHECK(other.find("iterator: Classifier\n") != std::string::npos);
   CHECK(other.find("\nconfig    ") == std::string::npos);
+}
+
+TEST_CASE("a config that changed since the run began is said at a resume, until it is taken") {
+  const ScratchFolder folder;
+  folder.write("d.yaml", "include: [base.yaml]\n");
+  folder.write("base.yaml", fmt::format("include: [{}]\nextra: {{lamp: red}}\n", kConfig));
+  run_well(folder, "stepop -n a -b d.yaml -t --num_steps 4", kNoWarning);
+  const std::string run = only_run(folder);
+  const auto resumed = [&](const std::string& more) {
+    return run_well(folder, "stepop -p " + run + " -t " + more, kNoWarning).out;
+  };
+  const std::string note = "config    the run's own; since it was made ";
+  CHECK(resumed("--num_steps 6").find(note) == std::string::npos);
+
+  folder.write("base.yaml", fmt::format("include: [{}]\nextra: {{lamp: green}}\n", kConfig));
+  const std::string told = note + "base.yaml changed: -b d.yaml takes what is there now\n";
+  CHECK(resumed("--num_steps 8").find(told) != std::string::npos);
+  CHECK(resumed("--num_steps 10").find(told) != std::string::npos);
+  CHECK(run_well(folder, "stepop -n a -b d.yaml -t --resume --num_steps 12", kNoWarning)
+            .out.find(note + "base.yaml changed: -p " + run +
+                      " -b d.yaml takes what is there now") != std::string::npos);
+  const std::string taken = resumed("-b d.yaml --num_steps 14");
+  CHECK(taken.find(note) == std::string::npos);
+  CHECK(taken.find("lamp: green") != std::string::npos);
+  CHECK(resumed("--num_steps 16").find(note) == std::string::npos);
+
+  fs::remove(folder / "d.yaml");
+  CHECK(resumed("--num_steps 18").find(note) == std::string::npos);
+}
+
+TEST_CASE("a callback's script that is gone at a resume is taken from the run's own copy") {
+  const ScratchFolder folder;
+  folder.write("mine.py", "print('{\"seen\": 3}')\n");
+  folder.write("c.yaml", "eval_hook: {eval_callbacks: {mine: ./mine.py}}\n");
+  run_well(folder, "stepop -n a -b CONFIG c.yaml -t --num_steps 4", kNoWarning);
+  const std::string run = only_run(folder);
+  const std::string copy = run + "/code/scripts/eval_hook/mine/mine.py";
+  CHECK(read_bytes(folder.path(copy)) == read_bytes(folder.path("mine.py")));
+  const std::string is_gone = folder.path("mine.py") + " is gone: the run's own copy is taken, ";
+  CHECK(run_well(folder, "stepop -p " + run).out.find(is_gone) == std::string::npos);
+  fs::remove(folder.path("mine.py"));
+  const std::string resumed =
+      run_well(folder, "stepop -p " + run + " -t --num_steps 6", kNoWarning).out;
+  CHECK(resumed.find("script    " + is_gone + folder.path(copy)) != std::string::npos);
+  // Also after the resume.
+  const std::string metrics = read_bytes(folder.path(run) + "/train/metrics.jsonl");
+  CHECK(metrics.find("\"validation/eval_op/mine/seen\"") !=
+        metrics.rfind("\"validation/eval_op/mine/seen\""));
 }
 
 TEST_CASE("what is not UTF-8 is refused before there is a run: no checkpoint could hold it") {

@@ -59,6 +59,15 @@ std::string squeezed(const std::string& text) {
   return result;
 }
 
+TEST_CASE("the age of a run that trains is that of its last log, not of its sign of life") {
+  const ScratchFolder folder;
+  const std::string name = "logs/2026-11-21T11-00-00_running";
+  make_run(folder, name, accuracy(23, "0.5"), "running", 10min + 1s);
+  fs::last_write_time(folder / (name + "/train/process.json"), fs::file_time_type::clock::now());
+  const CommandResult result = run_in(folder, "stepop runs");
+  CHECK(result.out.find("  10 min ago\n") != std::string::npos);
+}
+
 TEST_CASE("runs are listed with state, step, epoch, metric and age, the newest first") {
   const ScratchFolder folder;
   make_run(folder, "logs/2026-11-21T10-00-00_ended", accuracy(230, "0.98") + accuracy(460, "0.97"),

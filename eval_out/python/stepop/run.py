@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from stepop_eval import Evaluations
 from stepop_eval.follow import Run as Folder
@@ -30,6 +30,8 @@ _STATES = {"done": "ended"}
 # Where the end of a log begins, which has the error.
 LOG_BYTES = 8000
 _REFUSED = "the training continues unchanged: "
+# How a message in a log begins; its further lines have no time.
+_LOG_LINE = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\S* ", re.M)
 
 
 class Run:
@@ -48,6 +50,7 @@ class Run:
             self._folder = Folder(path)
         self._started = started
         self._logs = Logs(self._folder)
+        self._ranked_by: Tuple[str, str] = ("", "")  # of a sweep: metric and mode
 
     @property
     def path(self) -> Path:
@@ -143,7 +146,8 @@ class Run:
         >>> Run("logs/2026-11-21T10-00-00_digits").weights("best")["model.conv1.weight"].shape
         (6, 1, 5, 5)
         """
-        name = checkpoint if isinstance(checkpoint, str) else f"model-{checkpoint}"
+        found = self._checkpoint(checkpoint)
+        name = found if isinstance(found, str) else f"model-{found}"
         path = self._folder.train / "checkpoints" / f"{name}.safetensors"
         if not path.exists():
             steps = [one.step for one in self.checkpoints]
@@ -243,7 +247,7 @@ class Run:
                 file.seek(begin)
                 text = file.read().decode(errors="replace")
             if _REFUSED in text and text.endswith("\n"):
-                return text.rpartition(_REFUSED)[2].splitlines()[0]
+                return _LOG_LINE.split(text.rpartition(_REFUSED)[2])[0].strip()
             time.sleep(POLL_SECONDS)
         return f"see {log}"
 
@@ -261,7 +265,19 @@ class Run:
                 section = config.get(part)
                 if isinstance(section, dict) and section.get("metric"):
                     return str(section["metric"])
-        return ""
+        return self._ranked_by[0]
+
+    def _checkpoint(self, name: Union[int, PathLike, None]) -> Union[int, PathLike, None]:
+        """`best` of the best run of a sweep as a step, where no checkpoint is marked as the best."""
+        metric, mode = self._ranked_by
+        marked = self._folder.train / "checkpoints" / "best.safetensors"
+        if name != "best" or not metric or marked.exists():
+            return name
+        known = [one for one in self.checkpoints if one.metric is not None and one.metric == one.metric]
+        if not known:
+            return name
+        choose = max if mode == "max" else min
+        return choose(known, key=lambda one: float(one.metric or 0)).step
 
     def __repr__(self) -> str:
         return f"<Run {shown_path(self.path)}: {self.state}, step {self.step:,}>"

@@ -58,13 +58,16 @@ class Sweep:
 
     @property
     def best(self) -> Optional[Run]:
-        """The run with the best metric; nothing before a run has logged it."""
+        """The run with the best metric; nothing before a run has logged it. `checkpoint="best"` of
+        it is, where the config names no `checkpoints/metric`, the best by the sweep's metric."""
         found = self._results()
         runs = [one for one in found["runs"] if one["best"] is not None]
         if not runs or not found["mode"]:
             return None
         choose = max if found["mode"] == "max" else min
-        return Run(choose(runs, key=lambda one: float(one["best"]))["folder"])
+        best = Run(choose(runs, key=lambda one: float(one["best"]))["folder"])
+        best._ranked_by = (found["metric"], found["mode"])
+        return best
 
     def wait(self, quiet: bool = True) -> "Sweep":
         """Returns when a sweep that this Python started is over; with `quiet=False` the lines that it

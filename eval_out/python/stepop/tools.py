@@ -40,7 +40,7 @@ def evaluate(
     Throws StepopError with the program's last lines when it fails, also when a callback did, and
     when no outputs are left, as with `--check` or `eval_hook/clean_after_callbacks`.
     """
-    words = _words(config, changes, flags, checkpoint=checkpoint, name=name)
+    words = _words(config, changes, flags, checkpoint=_chosen(run, checkpoint), name=name)
     return _evaluation("evaluate", ["-p", _path(run), *words], quiet)
 
 
@@ -60,7 +60,7 @@ def predict(
     `changes` may name the dataset instead.
     The other parameters, the result and the errors are those of `stepop.evaluate`.
     """
-    words = _words(config, changes, flags, checkpoint=checkpoint, name=name)
+    words = _words(config, changes, flags, checkpoint=_chosen(run, checkpoint), name=name)
     return _evaluation("predict", ["predict", _path(run), *words], quiet)
 
 
@@ -105,7 +105,8 @@ def export(
     >>> stepop.export("logs/2026-11-21T10-00-00_digits", "net.pt", quiet=True).name
     'net.pt'
     """
-    words = _words((), changes, flags, checkpoint=checkpoint, output=output, network=network)
+    named = {"checkpoint": _chosen(run, checkpoint), "output": output, "network": network}
+    words = _words((), changes, flags, **named)
     words = ["export", _path(run), *words]
     return Path(_result("export", words, quiet, r"(.+) \([0-9.,]+ \w*B\): .*"))
 
@@ -133,6 +134,10 @@ def tune(
 
 def _path(run: RunOrPath) -> str:
     return os.fspath(run.path if isinstance(run, Run) else run)
+
+
+def _chosen(run: RunOrPath, checkpoint: Union[int, PathLike, None]) -> Union[int, PathLike, None]:
+    return run._checkpoint(checkpoint) if isinstance(run, Run) else checkpoint
 
 
 def _words(config: Configs, changes: Changes, flags: Sequence[str], **named: Any) -> List[str]:

@@ -9,7 +9,8 @@
 
 from .arrays import Array, RaggedArray, TextArray
 from .errors import EvalError, UnknownKeyError
-from .evaluation import Evaluation, Joined, Pair, open
+from .evaluation import Evaluation, open
+from .joined import Joined, Pair
 from .series import Evaluations, Series, open_all
 from .tables import Labels, Outputs, Scalars
 

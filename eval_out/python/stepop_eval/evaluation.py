@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,10 @@ from .config import read_config
 from .arrays import Array, own_rows
 from .errors import EvalError, PathLike
 from .file import EvalFile
+from .joined import Example, Joined
 from .locate import SCALARS, find
 from .rows import Rows, blocks, choose
 from .tables import Labels, Outputs, nested, read_scalars
-
-Example = Dict[str, Any]
 
 
 class Evaluation:
@@ -57,6 +56,14 @@ class Evaluation:
     def index(self) -> Rows:
         """Each row's index in the dataset, int64 [rows], increasing."""
         return np.asarray(self._file.index)
+
+    @property
+    def source_index(self) -> Rows:
+        """Each row's place in the file or dataset from which folds, subsets or dropped rows chose
+        the examples, from 0: `table.iloc[e.source_index]`. The same as `index` where all of it was
+        taken."""
+        source = self._file.source_index
+        return self.index if source is None else np.asarray(source)
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -118,9 +125,9 @@ class Evaluation:
     def __getitem__(self, key: Any) -> Any:
         chosen = choose(key, self.rows, str(self.path))
         if isinstance(chosen, int):
-            return self._example(int(self._file.index[chosen]), self._columns(chosen))
+            return self._example(self._places(chosen), self._columns(chosen))
         numbers = np.asarray(chosen, dtype=np.int64)
-        return self._examples(self._columns(numbers), self._file.index[numbers])
+        return self._examples(self._columns(numbers), self._places(numbers))
 
     def __iter__(self) -> Iterator[Example]:
         arrays = [*self._file.outputs.values(), *self._file.labels.values()]
@@ -164,11 +171,12 @@ class Evaluation:
         best first; otherwise as `worst`. NaN comes after all numbers."""
         return self._ranked(label, largest, nan_first=False)[: _count(n)]
 
-    def join(self, dataset: Any) -> "Joined":
-        """Pairs each row with `dataset[index]`, where `dataset` is the one that was evaluated: any
-        sequence, torch's map-style datasets included. Nothing is read before a pair is asked for.
-        Throws EvalError when the dataset is too small."""
-        return Joined(self, dataset)
+    def join(self, dataset: Any) -> Joined:
+        """Pairs each row with its example. `dataset` is the one that was evaluated, as any sequence,
+        torch's map-style datasets and pandas' tables included; or all of the file or dataset from
+        which its folds or subsets were chosen (`source_index`). Nothing is read before a pair is
+        asked for. Throws EvalError for a dataset of another length."""
+        return Joined(self, dataset, self._file.dataset_size, self._file.source_size)
 
     def close(self) -> None:
         """Closes the file; its arrays cannot be read any more, labels that were read can."""
@@ -195,20 +203,34 @@ class Evaluation:
             for group, arrays in (("outputs", self._file.outputs), ("labels", self._file.labels))
         }
 
-    @staticmethod
-    def _example(index: int, values: Mapping[str, Mapping[str, Any]]) -> Example:
-        return {"index": index, **{group: nested(found) for group, found in values.items()}}
+    def _places(self, rows: Any) -> Dict[str, Any]:
+        """The places of a row or of rows."""
+        places = {"index": self._file.index[rows]}
+        if self._file.source_index is not None:
+            places["source_index"] = self._file.source_index[rows]
+        return places
 
-    def _examples(self, columns: Mapping[str, Mapping[str, Any]], index: Rows) -> List[Example]:
+    @staticmethod
+    def _example(places: Mapping[str, Any], values: Mapping[str, Mapping[str, Any]]) -> Example:
+        numbers = {key: int(place) for key, place in places.items()}
+        return {**numbers, **{group: nested(found) for group, found in values.items()}}
+
+    def _examples(
+        self, columns: Mapping[str, Mapping[str, Any]], places: Mapping[str, Any]
+    ) -> List[Example]:
+        count = len(places["index"])
         rows: Dict[str, List[Dict[str, Any]]] = {}
         for group, arrays in columns.items():
-            rows[group] = [{} for _ in range(len(index))]
+            rows[group] = [{} for _ in range(count)]
             for key, values in arrays.items():
                 for row, value in zip(rows[group], own_rows(values)):
                     row[key] = value
         return [
-            self._example(number, {group: rows[group][i] for group in rows})
-            for i, number in enumerate(index.tolist())
+            self._example(
+                {key: numbers[i] for key, numbers in places.items()},
+                {group: rows[group][i] for group in rows},
+            )
+            for i in range(count)
         ]
 
     def _ranked(self, label: str, largest: bool, nan_first: bool) -> Rows:
@@ -231,45 +253,6 @@ class Evaluation:
         parts = [nans, order] if nan_first else [order, nans]
         ranked: npt.NDArray[np.int64] = np.concatenate(parts).astype(np.int64)
         return ranked
-
-
-class Pair(NamedTuple):
-    """An example of a dataset and what the model made of it."""
-
-    example: Any
-    result: Example
-
-
-class Joined:
-    """The rows of an evaluation, each with its example of the dataset; see Evaluation.join."""
-
-    def __init__(self, evaluation: Evaluation, dataset: Any) -> None:
-        self._evaluation, self._dataset = evaluation, dataset
-        index = evaluation.index
-        size = len(dataset) if hasattr(dataset, "__len__") else None
-        if size is not None and len(index) and index[-1] >= size:
-            raise EvalError(
-                f"{evaluation.path}: row {int(np.argmax(index >= size))} is example "
-                f"{index[index >= size][0]} of its dataset, this one has {size}; is it the split "
-                f'"{evaluation.split}"?'
-            )
-
-    def __len__(self) -> int:
-        return len(self._evaluation)
-
-    def __getitem__(self, key: Any) -> Any:
-        """A Pair for an integer, a list of them for a slice or an array of rows."""
-        found = self._evaluation[key]
-        return [self._pair(one) for one in found] if isinstance(found, list) else self._pair(found)
-
-    def __iter__(self) -> Iterator[Pair]:
-        return map(self._pair, self._evaluation)
-
-    def __repr__(self) -> str:
-        return f"<{self._evaluation!r} joined with {type(self._dataset).__name__}>"
-
-    def _pair(self, result: Example) -> Pair:
-        return Pair(self._dataset[result["index"]], result)
 
 
 def _count(n: int) -> int:

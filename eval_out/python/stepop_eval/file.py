@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Optional
 
 import h5py
 
@@ -40,6 +40,13 @@ class EvalFile:
                     raise EvalError(f'{path}: not a file of evaluation outputs: it has no "index"')
                 index = checked.open(self.h5, "index", "index")
                 self.index = Array(path, "index", index, self.rows)
+                self.dataset_size = _count(index)
+                self.source_index: Optional[Array] = None
+                self.source_size: Optional[int] = None
+                if checked.has("source_index"):
+                    source = checked.open(self.h5, "source_index", "source_index")
+                    self.source_index = Array(path, "source_index", source, self.rows)
+                    self.source_size = _count(source)
                 self.outputs = self._arrays(checked, "outputs")
                 self.labels = self._arrays(checked, "labels")
                 self.weights = self._arrays(checked, "weights")
@@ -106,6 +113,12 @@ def _reason(text: str) -> str:
     if "truncated file" in text:
         return "the file is cut short; its end is lost, and HDF5 opens no part of it"
     return text
+
+
+def _count(index: Any) -> Optional[int]:
+    """How many examples the array's numbers count; None in files of stepop 0.1.0."""
+    found: Any = _plain(index.attrs.get("count"))
+    return found if type(found) is int else None
 
 
 def _plain(value: Any) -> Any:

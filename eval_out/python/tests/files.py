@@ -71,6 +71,24 @@ def compressed() -> Path:
 
 
 @functools.lru_cache(maxsize=None)
+def folds() -> Path:
+    """A run whose validation is the fold 2 of the 40 rows of table.csv beside it: its column `row`
+    counts them from 0."""
+    folder = scratch()
+    (folder / "table.csv").write_text("row,x,y\n" + "".join(f"{i},{i % 7},{i % 2}\n" for i in range(40)))
+    train = "class: Csv, path: table.csv, folds: 4, fold: 2, vectors: {x: [x]}, columns: {y: {type: class, key: class}}"
+    (folder / "table.yaml").write_text(
+        "iterator: Classifier\nmodel: {class: MLP, inputs: 1, classes: 2}\n"
+        "eval_hook: {eval_callbacks: []}\ninput: x\n"
+        f"datasets: {{train: {{{train}}}, validation: {{class: Csv, fit: train, part: validation}}}}\n"
+        "batch_size: 10\nnum_epochs: 1\noptimizer: {class: SGD, lr: 0.01}\n"
+    )
+    call(BUILD / "stepop", "-n", "table", "-b", "table.yaml", "-t", cwd=folder)
+    (made,) = (folder / "logs").iterdir()
+    return made
+
+
+@functools.lru_cache(maxsize=None)
 def root() -> Path:
     """A folder in which RUN is a run on the digits with evaluations of steps 23 and 46."""
     folder = scratch()

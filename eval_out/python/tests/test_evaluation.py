@@ -1,3 +1,4 @@
+import csv
 import pickle
 import sys
 import unittest
@@ -207,6 +208,33 @@ class RichTest(unittest.TestCase):
             message_of(lambda: self.e.join(Dataset(21))),
             f'{files.rich()}: row 11 is example 22 of its dataset, this one has 21; is it the split "test"?',
         )
+
+    def test_rows_of_a_fold_are_joined_with_the_file_or_the_fold_and_with_no_other_table(self):
+        class Table:  # as pandas has it: its own brackets are for columns
+            def __init__(self, rows):
+                self.iloc = rows
+
+            def __len__(self):
+                return len(self.iloc)
+
+        e = stepop_eval.open(files.folds())
+        self.addCleanup(e.close)
+        with (files.folds().parents[1] / "table.csv").open() as file:
+            table = list(csv.DictReader(file))
+        self.assertEqual((e.rows, e.index.tolist()), (10, list(range(10))))
+        self.assertNotEqual(e.source_index.tolist(), e.index.tolist())
+        for dataset in (table, Table(table)):
+            rows = [int(pair.example["row"]) for pair in e.join(dataset)]
+            self.assertEqual(rows, e.source_index.tolist())
+        self.assertEqual(e[3]["source_index"], int(e.source_index[3]))
+        fold = [table[i] for i in e.source_index]
+        self.assertEqual(e.join(fold)[9].example, fold[9])
+        self.assertEqual(
+            message_of(lambda: e.join(table[:39])),
+            f"{e.path}: the evaluated dataset has 10 examples, chosen from 40; this one has 39; "
+            'is it the split "validation"?',
+        )
+        self.assertEqual(self.e.source_index.tolist(), self.e.index.tolist())
 
     def test_a_closed_file_is_told(self):
         logits = self.e.outputs["logits"]

@@ -87,6 +87,8 @@ class TrainingTest(unittest.TestCase):
             r"refused: .*change.yaml:1: num_steps: expected a whole number, found \"fast\"$",
         ):
             run.change({"num_steps": "fast"})
+        with self.assertRaisesRegex(stepop.StepopError, r'than the network "model":\n *\S.*\n *\S'):
+            run.change({"model/classes": 11})
         self.assertEqual(run.state, "running")
         run.stop()
         self.assertEqual(run.state, "stopped")
@@ -188,6 +190,24 @@ class TrainingTest(unittest.TestCase):
         with self.assertRaisesRegex(stepop.StepopError, "a run that is resumed keeps its name"):
             stepop.train(self.folder, name="a")
 
+    def test_a_dict_is_a_config_and_merges_as_a_file_does(self):
+        run = stepop.train([DIGITS, {"num_steps": 2, "optimizer": {"lr": 1e-3}}], quiet=True)
+        self.assertEqual(run.config["optimizer"], {"class": "Adam", "lr": 0.001})
+        whole = dict(run.config, num_steps=3)
+        again = stepop.train(whole, {"optimizer": {"lr": 2e-3}}, quiet=True)
+        self.assertEqual(again.config["optimizer"], {"class": "Adam", "lr": 0.002})
+        self.assertEqual((again.step, again.config["model"]), (3, run.config["model"]))
+        with self.assertRaises(stepop.StepopError) as caught:
+            stepop.train([DIGITS, {"optimizer/lrr": 1e-3}], quiet=True)
+        self.assertEqual(
+            str(caught.exception),
+            'config: unknown key "optimizer/lrr": did you mean "optimizer/lr"?\n'
+            "(--allow-unknown makes this a warning)",
+        )
+        self.assertEqual([path for path in os.listdir() if path.startswith(".config")], [])
+        with self.assertRaisesRegex(stepop.StepopError, "^a config is a path here: write the dict"):
+            stepop.sweep({"iterator": "Classifier"}, {"seed": [1, 2]})
+
     def test_a_training_that_fails_later_names_its_run(self):
         run = self.endless()
         run._started.process.kill()
@@ -223,6 +243,27 @@ class TrainingTest(unittest.TestCase):
         self.assertEqual(os.listdir(), ["endless.yaml", "logs"])
         again = stepop.sweep("logs/sweeps/lr", quiet=True)
         self.assertEqual(len(again.results), 4)
+
+    def test_the_best_of_a_sweep_is_by_its_metric(self):
+        (self.folder / "plain.yaml").write_text(
+            f"include: [{DIGITS}]\ncheckpoints: null\nnum_epochs: 3\n"
+        )
+        metric = "validation/eval_op/loss"
+        swept = stepop.sweep(
+            "plain.yaml", {"optimizer/lr": [0.01, 0.3]}, metric=metric, quiet=True
+        )
+        best = swept.best
+        losses = {one.step: one.metric for one in best.checkpoints}
+        step = min(losses, key=losses.get)
+        self.assertEqual(len(losses), 3)
+        for checkpoint in ("best", step):
+            stepop.export(best, f"{checkpoint}.pt", checkpoint=checkpoint, quiet=True)
+        exported = [(self.folder / f"{one}.pt").read_bytes() for one in ("best", step)]
+        self.assertEqual(len(exported[0]), len(exported[1]))
+        weights = [best.weights(one)["model.conv1.weight"].tolist() for one in ("best", step)]
+        self.assertEqual(weights[0], weights[1])
+        with self.assertRaisesRegex(stepop.StepopError, "no checkpoint is marked as the best"):
+            stepop.export(best.path, "x.pt", checkpoint="best", quiet=True)
 
     def test_a_sweep_is_stopped_and_a_wrong_one_is_said(self):
         sweep = stepop.sweep("endless.yaml", {"seed": [0, 1]}, wait=False)

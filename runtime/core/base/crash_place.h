@@ -1,5 +1,7 @@
 #pragma once
 
+#include <time.h>
+
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -12,9 +14,18 @@ namespace stepop {
 struct CrashPlace {
   std::atomic<const std::string*> op = nullptr;                 ///< `train_op`
   std::atomic<const std::vector<int64_t>*> examples = nullptr;  ///< Indices in the dataset.
+  /// `seconds_in_handler` when the op began.
+  std::atomic<int64_t> begin_seconds = 0;
 };
 
 inline CrashPlace crash_place;
+
+/// Seconds of a clock that only grows. May be called in a signal handler.
+inline int64_t seconds_in_handler() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
 
 /// Sets one member of the crash place during its lifetime.
 template <class T>

@@ -118,6 +118,12 @@ void name_all_callbacks(Value& root) {
   for (auto& [name, evaluation] : evaluations->as_map()) name_callbacks(&evaluation);
 }
 
+/// Whether a value is merged with what is there, as in a later file. A component with its class,
+/// and an empty map, take the place of what is there.
+bool is_part(const Value& value) {
+  return value.is_map() && !value.as_map().empty() && !value.as_map().contains("class");
+}
+
 }  // namespace
 
 void apply_overrides(Value& root, std::vector<Override> overrides) {
@@ -147,7 +153,11 @@ void apply_overrides(Value& root, std::vector<Override> overrides) {
     }
     Value* place = &root;
     for (const auto& part : parts) place = &child(*place, part, override);
-    *place = Value();
+    if (!is_part(override.value)) {
+      *place = Value();
+    } else if (place->is_text()) {  // the name of a component
+      *place = Value(Value::Map{{"class", *place}});
+    }
     merge(*place, override.value);
   }
   std::stable_sort(removals.begin(), removals.end(), [](const auto& a, const auto& b) {

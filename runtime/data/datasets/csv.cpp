@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -150,6 +151,8 @@ struct CsvRows {
   CsvTable table;  ///< Path and lines only; the cells are in `columns`.
   std::vector<CsvColumn> columns;
   std::string notice;
+  std::vector<int64_t> rows;  ///< Their places in the file, from 0 below the header.
+  int64_t count = 0;          ///< The rows of the file.
 };
 
 /// A line about how missing values were handled; empty when there were none to handle.
@@ -188,6 +191,10 @@ CsvRows read_rows(const Config& params) {
   std::vector<bool> is_kept = missing.dropped();
   is_kept.flip();
   std::string notice = notice_of(table.path, missing, fit, absent);
+  std::vector<int64_t> rows(table.lines.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  const auto count = static_cast<int64_t>(rows.size());
+  keep_rows(rows, is_kept);
   missing.fill(table, fit.fills);
   std::vector<bool> is_taken = folds.is_taken;
   keep_rows(is_taken, is_kept);
@@ -203,9 +210,10 @@ CsvRows read_rows(const Config& params) {
   if (count_of(is_taken) == static_cast<int64_t>(is_taken.size())) {
     add_class_notices(columns, notice);
     notes.insert(notes.begin(), notice);
-    return {std::move(table), std::move(columns), joined_notices(notes)};
+    return {std::move(table), std::move(columns), joined_notices(notes), std::move(rows), count};
   }
   keep_rows(table.lines, is_taken);
+  keep_rows(rows, is_taken);
   if (table.lines.empty()) throw Error(table.path + ": no row of this part is left");
   const at::Tensor places = bools_of(is_taken).nonzero().squeeze(1);
   for (auto& column : columns) {
@@ -215,7 +223,7 @@ CsvRows read_rows(const Config& params) {
   }
   add_class_notices(columns, notice);
   notes.insert(notes.begin(), notice);
-  return {std::move(table), std::move(columns), joined_notices(notes)};
+  return {std::move(table), std::move(columns), joined_notices(notes), std::move(rows), count};
 }
 
 /// A table in a CSV file (RFC 4180, plain or gzip) whose first line names the columns. One row is
@@ -318,6 +326,8 @@ class Csv : public Dataset, public KeepsFloat64 {
     return keys;
   }
 
+  std::optional<SourceRows> source_rows() const override { return source_rows_; }
+
   bool keep_float64(std::string_view key) override {
     const auto column = std::ranges::find(columns_, key, &CsvColumn::key);
     if (column == columns_.end()) return false;
@@ -353,7 +363,12 @@ class Csv : public Dataset, public KeepsFloat64 {
         table_(std::move(rows.table)),
         columns_(std::move(rows.columns)),
         notice_(std::move(rows.notice)),
-        params_(params) {}
+        params_(params) {
+    if (static_cast<int64_t>(rows.rows.size()) == rows.count) return;  // the index is the row
+    at::Tensor places = at::empty({size()}, at::kLong);
+    std::copy(rows.rows.begin(), rows.rows.end(), places.mutable_data_ptr<int64_t>());
+    source_rows_ = {places, rows.count};
+  }
 
   static bool is_picture(const CsvColumn& column) {
     return column.type == CsvType::kImage || column.type == CsvType::kMask;
@@ -374,6 +389,7 @@ class Csv : public Dataset, public KeepsFloat64 {
   std::vector<CsvColumn> columns_;
   std::string notice_;
   Config params_;
+  std::optional<SourceRows> source_rows_;
   bool has_images_ = false;
 };
 

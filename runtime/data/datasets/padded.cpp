@@ -43,6 +43,7 @@ class Padded : public Dataset, public KeepsFloat64 {
   Example get(int64_t index, Random& random) const override { return source_->get(index, random); }
   at::Tensor labels(std::string_view key) const override { return source_->labels(key); }
   std::vector<std::string> label_keys() const override { return source_->label_keys(); }
+  std::optional<SourceRows> source_rows() const override { return source_->source_rows(); }
   std::string notice() const override { return source_->notice(); }
   bool keep_float64(std::string_view key) override { return stepop::keep_float64(*source_, key); }
 

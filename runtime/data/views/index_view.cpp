@@ -255,6 +255,16 @@ std::vector<std::string> IndexView::label_keys() const {
   return keys;
 }
 
+std::optional<SourceRows> IndexView::source_rows() const {
+  if (sources_.size() != 1) return std::nullopt;
+  const at::Tensor chosen = at::empty({size()}, at::kLong);
+  auto* values = chosen.mutable_data_ptr<int64_t>();
+  for (int64_t i = 0; i < size(); ++i) values[i] = place_of(i).index;
+  const auto inner = sources_[0]->source_rows();
+  if (!inner) return SourceRows{chosen, sources_[0].size()};
+  return SourceRows{inner->rows.index_select(0, chosen), inner->count};
+}
+
 Batch IndexView::collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const {
   return sources_[0]->collate(examples, std::move(indices));
 }

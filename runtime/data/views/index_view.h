@@ -28,6 +28,7 @@ class IndexView : public Dataset, public RowWriter, public KeepsFloat64 {
   void write_row(int64_t index, Random& random, int64_t row, BatchRows& rows) const final;
   at::Tensor labels(std::string_view key) const override;
   std::vector<std::string> label_keys() const override;
+  std::optional<SourceRows> source_rows() const override;
   std::string notice() const override { return notices_of(sources_); }
   /// Several sources keep their types, as they have to be of one form.
   bool keep_float64(std::string_view key) override {

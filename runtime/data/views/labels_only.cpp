@@ -49,6 +49,7 @@ class LabelsOnly : public Dataset, public KeepsFloat64 {
   }
 
   std::string notice() const override { return source_->notice(); }
+  std::optional<SourceRows> source_rows() const override { return source_->source_rows(); }
 
   bool keep_float64(std::string_view key) override {
     at::Tensor* values = labels_.find(key);

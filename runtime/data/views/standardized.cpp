@@ -134,6 +134,7 @@ class Standardized : public Dataset {
   }
 
   std::vector<std::string> label_keys() const override { return source_->label_keys(); }
+  std::optional<SourceRows> source_rows() const override { return source_->source_rows(); }
   std::string notice() const override { return joined_notices({notice_, source_->notice()}); }
 
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {

@@ -80,6 +80,7 @@ class SameOrder : public Dataset {
   int64_t size() const override { return source_.size(); }
   at::Tensor labels(std::string_view key) const override { return source_.labels(key); }
   std::vector<std::string> label_keys() const override { return source_->label_keys(); }
+  std::optional<SourceRows> source_rows() const override { return source_->source_rows(); }
   std::string notice() const override { return source_->notice(); }
   Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices) const override {
     return source_->collate(examples, std::move(indices));

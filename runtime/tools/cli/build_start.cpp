@@ -93,7 +93,8 @@ BuiltStart build_start(const Arguments& arguments, OpenedStart& opened, World& w
                                                  arguments.debug, arguments.allow_unknown, &world)};
   Session& session = *built.session;
   built.crash = std::make_unique<CrashMessage>();
-  built.crash->set_place(session.position().global_step, session.position().split);
+  built.crash->set_place(session.position().global_step, session.position().split,
+                         /*answers=*/world.is_root());
   session.show_log(console);
   session.set_run({.name = opened.name, .is_resuming = opened.is_resuming});
   const bool is_root = world.is_root();

@@ -10,16 +10,21 @@
 #include <string>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/shell_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/registry.h"
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/config/yaml_text.h"
+#include "runtime/core/system/checksum.h"
 #include "runtime/core/system/owner.h"
+#include "runtime/core/system/read_file.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/evaluation_config.h"
 #include "runtime/tools/cli/remedy.h"
+#include "runtime/tools/cli/run_starts.h"
 #include "runtime/tools/code/build_settings.h"
 #include "runtime/tools/code/code_copy.h"
+#include "runtime/tools/code/script_copies.h"
 #include "runtime/train/run/signals.h"
 
 namespace stepop {
@@ -106,6 +111,31 @@ std::string code_note(const std::string& run, bool is_current) {
                    changes);
 }
 
+std::string config_note(const Arguments& arguments, const RunSource& source) {
+  const bool is_own = source.project && source.base.size() == 1 &&
+                      source.base.front() == source.config_of_run && !arguments.takes_change;
+  if (!is_own) return "";
+  const auto start = start_with_configs(*source.project);
+  if (!start) return "";
+  const auto shown = [](const std::string& path) {
+    const std::string near = fs::path(path).lexically_proximate(fs::current_path()).string();
+    return near.starts_with("..") ? path : near;
+  };
+  std::vector<std::string> changed;
+  for (const auto& [path, checksum] : start->config_files) {
+    const auto content = try_read_file(path);
+    if (!content) return "";  // they cannot be given again as they are
+    if (content_checksum(*content) != checksum) changed.push_back(shown(path) + " changed");
+  }
+  std::string words;
+  for (const auto& path : start->configs) words += " " + shell_word(shown(path));
+  if (changed.empty()) return "";
+  const std::string run = arguments.resume ? "-p " + shell_word(source.project->root()) + " " : "";
+  return fmt::format(
+      "config    the run's own; since it was made {}: {}-b{} takes what is there now",
+      fmt::join(changed, ", "), run, words);
+}
+
 namespace {
 
 /// An example as the help names it, from a folder that has no examples.
@@ -141,13 +171,17 @@ RunConfig read_run_config(const Arguments& arguments, RunSource source) {
     if (names_evaluation(arguments) && arguments.name) name_evaluation(root, *arguments.name);
     leave_callbacks_to_functor(root, source.config_of_run);
   }
+  std::vector<std::string> notes;
+  if (source.project) notes = take_script_copies(root, source.project->root());
   RunConfig result{.config = Config(std::move(root)), .variables = std::move(variables)};
   const bool takes_copy = source.project && !arguments.current_code;
   result.code = load_code(result.config, takes_copy ? source.project->root() : "",
                           optimization_of(arguments));
   if (source.project && !result.code.files.empty()) {
-    result.code_note = code_note(source.project->root(), arguments.current_code);
+    const std::string note = code_note(source.project->root(), arguments.current_code);
+    if (!note.empty()) notes.push_back(note);
   }
+  result.code_note = fmt::format("{}", fmt::join(notes, "\n"));
   make_paths_absolute(result.config);
   return result;
 }

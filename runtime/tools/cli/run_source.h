@@ -41,7 +41,7 @@ struct RunConfig {
   UserCode code = {};
   std::set<std::string> variables = {};  ///< The environment variables that the config uses.
   std::string code_note =
-      {};  ///< How the run's copy of the code differs from the originals; may be empty.
+      {};  ///< How the run's copies of code and scripts differ from the originals; may be empty.
 };
 
 /// The config that the arguments resolve to, with absolute paths. Its `code` is compiled and
@@ -58,6 +58,10 @@ Optimization optimization_of(const Arguments& arguments);
 /// A line on how the user code differs from the copy in the run at `run`; empty when it does not.
 /// `is_current`: the current code was loaded.
 std::string code_note(const std::string& run, bool is_current);
+
+/// A line on the configs of -b that changed since the run took them, which a resume does not read;
+/// empty when none did, or when this start was given configs.
+std::string config_note(const Arguments& arguments, const RunSource& source);
 
 /// The second part of the run folder's name: `-n`, else `experiment_name`, else the run's name.
 std::string run_name(const Arguments& arguments, const std::optional<RunDirectory>& project,

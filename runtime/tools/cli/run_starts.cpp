@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -107,6 +108,22 @@ std::optional<StartRecord> record_beside(const std::string& config_file) {
   const auto path = fs::path(config_file).replace_extension(".json");
   const auto json = try_read_file(path.string(), kMostRecordBytes);
   return json ? StartRecord::from_json(*json) : std::nullopt;
+}
+
+std::optional<StartRecord> start_with_configs(const RunDirectory& run) {
+  std::vector<std::string> configs;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(run.configs(), failed)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("train_") && name.ends_with(".yaml")) configs.push_back(entry.path());
+  }
+  // Times are in the names.
+  std::sort(configs.begin(), configs.end(), std::greater<>());
+  for (const auto& config : configs) {
+    auto record = record_beside(config);
+    if (record && !record->configs.empty()) return record;
+  }
+  return std::nullopt;
 }
 
 std::vector<KnownStart> trainings_of(const RunDirectory& run) {

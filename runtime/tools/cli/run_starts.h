@@ -26,6 +26,10 @@ struct KnownStart {
 /// The record next to a config of a run; nothing for a start of an older version.
 std::optional<StartRecord> record_beside(const std::string& config_file);
 
+/// The record of the newest start that was given configs; a resume without -b goes on with them.
+/// Nothing when no record has them.
+std::optional<StartRecord> start_with_configs(const RunDirectory& run);
+
 /// The starts of a run that trained, or that evaluated without a training, sorted by time.
 std::vector<KnownStart> trainings_of(const RunDirectory& run);
 std::vector<KnownStart> evaluations_of(const RunDirectory& run);

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "runtime/core/base/error.h"
@@ -15,7 +17,9 @@
 #include "runtime/core/config/references.h"
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/system/checksum.h"
 #include "runtime/core/system/folders.h"
+#include "runtime/core/system/read_file.h"
 #include "runtime/data/batch_source.h"
 #include "runtime/tools/cli/evaluate_run.h"
 #include "runtime/tools/cli/exit_codes.h"
@@ -24,6 +28,7 @@
 #include "runtime/tools/cli/shared_start.h"
 #include "runtime/tools/code/code_copy.h"
 #include "runtime/tools/code/code_places.h"
+#include "runtime/tools/code/script_copies.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/non_finite_record.h"
@@ -252,6 +257,7 @@ class Recording {
     }
     std::string problem;
     try {
+      note_configs(made_of);
       recorder_.reset();
       recorder_ = record_start(directory_, mode_of(arguments), std::move(made_of),
                                *start_.built.session, start_.opened.run.variables);
@@ -264,6 +270,34 @@ class Recording {
   }
 
  private:
+  /// A change in mid-run has a file that is there for a moment.
+  void note_configs(StartRecord& made_of) const {
+    const RunSource& source = start_.opened.source;
+    if (start_.arguments.takes_change || !source.files) return;
+    for (const auto& file : source.base) {
+      if (file == source.config_of_run || !fs::is_regular_file(file)) continue;
+      made_of.configs.push_back(fs::absolute(file).lexically_normal().string());
+    }
+    if (made_of.configs.empty()) return;
+    std::set<std::string> files(source.base.begin(), source.base.end());
+    add_files(*source.files, files);
+    for (const auto& file : files) {
+      if (file == source.config_of_run || !fs::is_regular_file(file)) continue;
+      made_of.config_files.set(fs::absolute(file).lexically_normal().string(),
+                               content_checksum(read_file(file)));
+    }
+  }
+
+  /// Adds the files from which the values come, included ones among them.
+  static void add_files(const Value& value, std::set<std::string>& files) {
+    files.insert(value.origin().file);
+    if (value.is_list()) {
+      for (const auto& item : value.as_list()) add_files(item, files);
+    } else if (value.is_map()) {
+      for (const auto& [key, item] : value.as_map()) add_files(item, files);
+    }
+  }
+
   const Start& start_;
   const RunDirectory& directory_;
   std::unique_ptr<StartRecorder> recorder_;
@@ -305,6 +339,10 @@ TrainingEnd carry_out_in_root(Start& start, const RunDirectory& directory,
   Opening(start, directory).show(git);
   const std::string& time = start.opened.time;
   if (!start.opened.run.code_note.empty()) console.info(start.opened.run.code_note);
+  if (start.opened.is_resuming && !arguments.rewind) {
+    const std::string note = config_note(arguments, start.opened.source);
+    if (!note.empty()) console.info(note);
+  }
   if (!notice.empty()) console.warn(notice);
 
   Recording recording(start, directory);
@@ -312,6 +350,7 @@ TrainingEnd carry_out_in_root(Start& start, const RunDirectory& directory,
   if (arguments.train) {
     recording.record(time);
     CodeCopy(directory.root()).save(start.opened.run.code.files, time);
+    save_scripts(*session.config().root().peek(), directory.root());
     // Who waits for the change finds what was recorded.
     if (arguments.takes_change) LiveChange(directory).take(arguments.base.back(), time);
     share_start(start.world, {time, git});

@@ -17,6 +17,7 @@
 
 #include "runtime/core/base/crash_place.h"
 #include "runtime/tools/code/code_places.h"
+#include "runtime/train/run/signals.h"
 
 namespace stepop {
 namespace {
@@ -201,6 +202,39 @@ struct CrashHandler {
     write_remedy(message);
   }
 
+  /// An answer to the first SIGINT: what ends before the process does.
+  static void write_what_ends(const CrashMessage& message) {
+    Line line = beginning("SIGINT: ");
+    if (*message.split_ == "train" || message.split_->empty()) {
+      line.add("finishing step ").add(*message.global_step_ + 1);
+    } else {
+      line.add("ending the evaluation of ").add(*message.split_);
+    }
+    if (const std::string* op = crash_place.op) {
+      const int64_t seconds = seconds_in_handler() - crash_place.begin_seconds;
+      line.add(" (in ").add(*op).add(" for ").add(seconds).add(" s)");
+    }
+    line.add("; once more ends at once\n").write();
+  }
+
+  /// An answer to the second SIGINT.
+  static void write_where_it_was(const CrashMessage& message) {
+    Line line = beginning("SIGINT again: ended");
+    write_message(message, line);
+    write_frames();
+    write_remedy(message);
+  }
+
+  static void answer(int number, bool is_last) {
+    const CrashMessage* message = newest.load();
+    if (number != SIGINT || message == nullptr || !message->answers_) return;
+    if (!is_last) return write_what_ends(*message);
+    fatal_signal = number;
+    ::signal(SIGALRM, on_time_over);
+    ::alarm(kMostSeconds);
+    write_where_it_was(*message);
+  }
+
   static void write_exit(const CrashMessage& message, int status) {
     Line line = beginning();
     line.add("exit(").add(int64_t{status}).add(") was called");
@@ -213,8 +247,8 @@ struct CrashHandler {
 
  private:
   /// Begins a new line, below a progress bar.
-  static Line beginning() {
-    return Line().add(::isatty(STDERR_FILENO) != 0 ? "\nstepop: " : "stepop: ");
+  static Line beginning(const char* text = "stepop: ") {
+    return Line().add(::isatty(STDERR_FILENO) != 0 ? "\n" : "").add(text);
   }
   static void write_remedy(const CrashMessage& message) {
     if (!message.remedy_.empty()) Line().add(message.remedy_).add("\n").write();
@@ -262,20 +296,25 @@ void install_handlers() {
 
 CrashMessage::CrashMessage(std::string happened)
     : happened_(std::move(happened)), before_(newest.exchange(this)) {
-  if (before_ == nullptr) install_handlers();
+  if (before_ == nullptr) {
+    install_handlers();
+    SignalGuard::set_listener(CrashHandler::answer);
+  }
   [[maybe_unused]] static const int kWatched = ::on_exit(on_early_exit, nullptr);
 }
 
 CrashMessage::~CrashMessage() {
   newest = before_;
+  if (before_ == nullptr) SignalGuard::set_listener(nullptr);
   for (size_t i = 0; before_ == nullptr && i < kFatal.size(); ++i) {
     if (is_ours[i]) ::sigaction(kFatal[i], &old_actions[i], nullptr);
   }
 }
 
-void CrashMessage::set_place(const int64_t& global_step, const std::string& split) {
+void CrashMessage::set_place(const int64_t& global_step, const std::string& split, bool answers) {
   global_step_ = &global_step;
   split_ = &split;
+  answers_ = answers;
 }
 
 void CrashMessage::set_remedy(std::string text) { remedy_ = std::move(text); }

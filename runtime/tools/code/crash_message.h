@@ -13,6 +13,13 @@ namespace stepop {
 ///     DenoiserNetwork::forward(at::Tensor const&) at /home/ada/denoiser.cpp:31
 ///     <the remedy>
 ///
+/// A SIGINT that a SignalGuard takes is answered on the standard error, once the place is set: the
+/// first one says what is still to end, and the second one, which ends the process, where it was:
+///
+///     SIGINT: finishing step 13 (in step_op for 600 s); once more ends at once
+///     SIGINT again: ended in step_op on the split train, after step 12, with the examples 7, 3
+///     in your own code, the innermost function first: ...
+///
 /// An `exit()` call by any code in this time ends with the same message and a status other than 0:
 /// `stepop: exit(0) was called in train_op on the split train, after step 12`.
 ///
@@ -29,8 +36,9 @@ class CrashMessage {
   CrashMessage(const CrashMessage&) = delete;
   CrashMessage& operator=(const CrashMessage&) = delete;
 
-  /// The training's place; both values are read at the crash, and must outlive this.
-  void set_place(const int64_t& global_step, const std::string& split);
+  /// The training's place; both values are read at the crash, and must outlive this. With
+  /// `answers`, a SIGINT is answered: one of several processes should do that.
+  void set_place(const int64_t& global_step, const std::string& split, bool answers = true);
   /// Lines with advice for the user.
   void set_remedy(std::string text);
 
@@ -41,6 +49,7 @@ class CrashMessage {
   std::string remedy_;
   const int64_t* global_step_ = nullptr;
   const std::string* split_ = nullptr;
+  bool answers_ = false;
   CrashMessage* before_;
 };
 

@@ -21,6 +21,7 @@
 #include "runtime/tools/export/example_calls.h"
 #include "runtime/tools/export/exported_network.h"
 #include "runtime/tools/export/onnx.h"
+#include "runtime/tools/export/standardization_notes.h"
 #include "runtime/tools/export/torch_export.h"
 #include "runtime/train/loop/batch_norm.h"
 #include "runtime/train/loop/session.h"
@@ -261,6 +262,9 @@ int export_command(const Arguments& given, const ExportFlags& own) {
                                     : "the sizes above are part of the file");
   }
   if (!exported.class_names.empty()) console.info("classes   in the file: " + exported.class_names);
+  for (const auto& text : standardization_notes(*context.config.root().peek())) {
+    exported.notes.push_back(text);
+  }
   for (const auto& text : exported.notes) console.info("note      " + text);
   for (const auto& text : exported.warnings) console.warn(text);
   console.info(fmt::format("{} ({}): {}", path, size_text(static_cast<double>(fs::file_size(path))),

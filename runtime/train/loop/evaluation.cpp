@@ -210,10 +210,13 @@ void Evaluation::write_outputs(Position& position, const OrderedMap<Attribute>& 
   // A process that was stopped in this evaluation may have left the first rows.
   int64_t done = std::stoll(world.from_root([&] {
     const Span span(profile, "write");
+    const Dataset& dataset = context_.splits.dataset(split_);
     writer.emplace(result.outputs, total(), attributes,
                    EvalWriterOptions{.compression = settings_.compression,
                                      .resume = true,
-                                     .class_names = all_class_names(context_.config)});
+                                     .class_names = all_class_names(context_.config),
+                                     .dataset_size = context_.splits.examples(split_),
+                                     .source_rows = dataset.source_rows()});
     return std::to_string(writer->rows());
   }));
   const int64_t first = (done + order().batch_size() - 1) / order().batch_size();

@@ -1,7 +1,9 @@
 // The checkpoints of a TrainingLoop, and the evaluations that follow them.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/loop/batch_norm.h"
@@ -109,6 +111,9 @@ void TrainingLoop::run_evaluation(const Evaluation& evaluation, const std::strin
     before.restore();
     return made;
   }();
+  std::error_code failed;
+  const auto bytes = std::filesystem::file_size(result.outputs, failed);  // none if cleaned
+  disk_need_.note_evaluation(evaluation.settings().name, failed ? 0 : static_cast<int64_t>(bytes));
   failed_callbacks_ += static_cast<int>(result.failures.size());
   {
     const Span write(profile_, "write");

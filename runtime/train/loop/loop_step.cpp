@@ -73,7 +73,9 @@ void TrainingLoop::train_step() {
     is_whole_ = batch_of_step_ == 0;
     const auto asked = Telemetry::Clock::now();
     const Batch batch = train.batch();  // fetches the batch
-    telemetry_.add_wait(Telemetry::Clock::now() - asked);
+    const auto waited = Telemetry::Clock::now() - asked;
+    telemetry_.add_wait(waited);
+    data_wait_.add(waited);
     is_whole_ = false;
     hooks_.call_in_step("before_batch", [&](Hook& hook) { hook.before_batch(batch); });
     const int64_t skipped = skipped_updates();

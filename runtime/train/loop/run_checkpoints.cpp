@@ -1,6 +1,7 @@
 #include "runtime/train/loop/run_checkpoints.h"
 
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "runtime/core/log/metrics_file.h"
@@ -91,7 +92,12 @@ void RunCheckpoints::update() {
 
 /// Reports a checkpoint that is safe on the disk.
 void RunCheckpoints::report_written() {
-  if (const auto path = writer_.take_written()) console_.detail("checkpoint: " + *path);
+  const auto path = writer_.take_written();
+  if (!path) return;
+  std::error_code failed;
+  const auto bytes = std::filesystem::file_size(*path, failed);
+  if (!failed) written_bytes_ = static_cast<int64_t>(bytes);
+  console_.detail("checkpoint: " + *path);
 }
 
 }  // namespace stepop

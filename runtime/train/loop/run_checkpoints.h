@@ -36,6 +36,9 @@ class RunCheckpoints {
   /// The step of the newest checkpoint that exists or is being written; -1 when there is none.
   int64_t last_step() const { return last_step_; }
 
+  /// The size of the last file that this start wrote; 0 before.
+  int64_t written_bytes() const { return written_bytes_; }
+
   /// Records the metric's value at `step`, if the metric is among the scalars.
   void observe(int64_t step, const OrderedMap<double>& scalars);
   /// Records that the evaluation of `step` ended without the metric, because a callback failed: the
@@ -68,6 +71,7 @@ class RunCheckpoints {
   MetricByStep metric_;         ///< Over all starts.
   std::set<int64_t> unjudged_;  ///< Over all starts: steps whose evaluation lacks the metric.
   int64_t last_step_ = -1;
+  int64_t written_bytes_ = 0;
   std::optional<ThreadSpan> write_;  ///< The span of the writer's thread.
   CheckpointWriter writer_;          // last, because its thread uses the other members
 };

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -21,6 +22,7 @@ namespace {
 void add_numbers(const std::string& lines, const std::vector<std::string>& asked,
                  LoggedNames& names) {
   std::istringstream text(lines);
+  std::ptrdiff_t found = 0;
   for (std::string line; std::getline(text, line);) {
     std::istringstream words(line);
     std::string place;
@@ -34,7 +36,8 @@ void add_numbers(const std::string& lines, const std::vector<std::string>& asked
     };
     bool is_open = false;
     for (std::string number; std::getline(words, number, '\t');) {
-      names.known.push_back(number);
+      // A list that is cut has them: they are what a config most often waits for.
+      names.known.insert(names.known.begin() + found++, number);
       is_open = is_open || may_come(number);
     }
     if (!is_open) std::erase(names.open, place);

@@ -46,6 +46,8 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
           /*writes=*/context_.world.is_root()),
       numbers_(session, checkpoints_, reporter.console()),
       telemetry_(context_, settings_.telemetry),
+      data_wait_(context_.splits.loader_options().workers),
+      disk_need_(settings_),
       non_finite_(session, directory),
       change_(directory),
       world_(context_.world),
@@ -105,6 +107,7 @@ StopReason TrainingLoop::run() {
 void TrainingLoop::loop() {
   begin();
   ProcessorWatch processor(at::get_num_threads());
+  data_wait_ = DataWait(context_.splits.loader_options().workers);  // evaluations took their time
   while ((reason_ = stop_reason()).kind == StopReason::Kind::kNone) {
     if (config_changes()) {
       reason_ = {StopReason::Kind::kChange, "the config changes", 0};
@@ -118,8 +121,11 @@ void TrainingLoop::loop() {
     take_rewind();
     if (rewind_) return;
     reporter_.step_done(position_);
-    if (const std::string text = processor.look(); !text.empty()) reporter_.console().warn(text);
+    for (const std::string& text : {processor.look(), data_wait_.look()}) {
+      if (!text.empty()) reporter_.console().warn(text);
+    }
     checkpoints_.check();
+    warn_of_disk();
     finish_step(now);
     last_ = now;
     if (profile_ != nullptr) profile_->step_done();
@@ -398,6 +404,14 @@ void TrainingLoop::observe_evaluation(const OrderedMap<double>& scalars) {
 /// Warns of records that streams left out.
 void TrainingLoop::warn_of_data() {
   for (const auto& text : context_.splits.take_warnings()) reporter_.console().warn(text);
+}
+
+/// Warns of a disk that is small for what is still to be written, once the sizes are known.
+void TrainingLoop::warn_of_disk() {
+  disk_need_.note_checkpoint(checkpoints_.written_bytes());
+  if (!disk_need_.is_ready() || !world_.is_root()) return;
+  const std::string text = disk_need_.look(position_.global_step, free_bytes_at(directory_.root()));
+  if (!text.empty()) reporter_.console().warn(text);
 }
 
 int64_t TrainingLoop::skipped_updates() const {

@@ -12,6 +12,8 @@
 #include "runtime/core/measure/profile.h"
 #include "runtime/train/loop/agreement.h"
 #include "runtime/train/loop/checks/update_watch.h"
+#include "runtime/train/loop/data_wait.h"
+#include "runtime/train/loop/disk_need.h"
 #include "runtime/train/loop/ending.h"
 #include "runtime/train/loop/hook_calls.h"
 #include "runtime/train/loop/log_ops.h"
@@ -99,6 +101,7 @@ class TrainingLoop {
   void add_requests(Agreement::View& asked);
 
   void warn_of_data();
+  void warn_of_disk();
   void read_non_finite();
   int64_t skipped_updates() const;
   std::string bad_data_of_step(const Batch& batch) const;
@@ -150,6 +153,8 @@ class TrainingLoop {
   RunCheckpoints checkpoints_;
   LoggedNumbers numbers_;
   Telemetry telemetry_;
+  DataWait data_wait_;
+  DiskNeed disk_need_;
   NonFiniteRecorder non_finite_;
   std::string bad_data_;  ///< Of the first update that was left out since the last log.
   LiveChange change_;

@@ -123,10 +123,13 @@ std::optional<double> best_value(const RunDirectory& run, const std::string& nam
   return best_in_file(run.metrics_file(), name, direction);
 }
 
-double seconds_since_writing(const RunDirectory& run) {
+/// While a run trains, its process file says every minute that the process is there, which is no
+/// sign of a step.
+double seconds_since_writing(const RunDirectory& run, bool is_running) {
   double age = std::numeric_limits<double>::infinity();
   for (const auto& path : {run.metrics_file(), run.process_file(), run.log_file(),
                            run.checkpoints(), run.configs(), run.root() + "/eval", run.root()}) {
+    if (is_running && path == run.process_file()) continue;
     std::error_code failed;
     const auto written = fs::last_write_time(path, failed);
     if (failed) continue;
@@ -217,7 +220,7 @@ RunSummary summarize_run(const std::string& root) {
   summary.root = run.root();
   summary.name = run.folder_name();
   summary.status = read_run_status(run.process_file());
-  summary.age = seconds_since_writing(run);
+  summary.age = seconds_since_writing(run, summary.status.state == RunState::kRunning);
   summary.config = read_config(run);
   const Value& config = summary.config;
   if (!number_at(config, "num_steps")) summary.num_epochs = number_at(config, "num_epochs");

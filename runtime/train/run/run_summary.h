@@ -28,7 +28,7 @@ struct RunSummary {
   /// MB.
   std::optional<double> best;
   bool more_is_better = false;  ///< For the metric, as far as known.
-  double age = 0;               ///< Seconds since the run wrote something.
+  double age = 0;               ///< Seconds since the run logged or saved something.
   Value config = Value::Map{};  ///< The newest config; empty when it cannot be read.
 };
 

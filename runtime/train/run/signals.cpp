@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <cerrno>
 #include <cstring>
 
 namespace stepop {
@@ -18,12 +20,22 @@ volatile sig_atomic_t received_signal = 0;
 
 std::array<struct sigaction, kAskToEnd.size() + kIgnored.size()> old_actions;
 
+std::atomic<SignalGuard::Listener> listener = nullptr;
+
+void tell_listener(int signal_number, bool is_last) {
+  const int error = errno;  // the code that is interrupted here may look at it
+  if (const auto call = listener.load()) call(signal_number, is_last);
+  errno = error;
+}
+
 extern "C" void on_signal(int signal_number) {
   // SIGUSR1 is a mere request: it changes nothing after another one. Who passes a signal on, that
   // may have come here by itself, sends it.
   if (received_signal != 0 && signal_number == SIGUSR1) return;
-  if (received_signal != 0) _exit(128 + signal_number);
-  received_signal = signal_number;
+  const bool is_last = received_signal != 0;
+  if (!is_last) received_signal = signal_number;
+  tell_listener(signal_number, is_last);
+  if (is_last) _exit(128 + signal_number);
 }
 
 }  // namespace
@@ -53,6 +65,8 @@ SignalGuard::~SignalGuard() {
 }
 
 int SignalGuard::received() { return received_signal; }
+
+void SignalGuard::set_listener(Listener one) { listener = one; }
 
 std::string signal_name(int signal_number) {
   const char* name = sigabbrev_np(signal_number);

@@ -20,6 +20,11 @@ class SignalGuard {
 
   /// The number of the signal that arrived, or 0.
   static int received();
+
+  /// Called in the signal handler: `is_last` when the process ends right after it.
+  using Listener = void (*)(int signal_number, bool is_last);
+  /// Takes the place of the earlier listener; null for none.
+  static void set_listener(Listener listener);
 };
 
 /// `SIGTERM`.

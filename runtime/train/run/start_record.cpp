@@ -120,6 +120,8 @@ std::string StartRecord::to_json() const {
                      {"environment", texts_to_json(environment)},
                      {"hidden", hidden},
                      {"config_variables", variables},
+                     {"configs", configs},
+                     {"config_files", texts_to_json(config_files)},
                      {"git", trees},
                      {"data_checksums", data_checksums},
                      {"data", files},
@@ -158,6 +160,8 @@ std::optional<StartRecord> StartRecord::from_json(const std::string& text) {
       record.config_variables.set(
           name, value.is_null() ? std::nullopt : std::optional(value.get<std::string>()));
     }
+    record.configs = json.value("configs", std::vector<std::string>());
+    record.config_files = texts_from_json(json.value("config_files", Json::object()));
     for (const auto& tree : json.value("git", Json::array())) {
       record.git.push_back(tree_from_json(tree));
     }

@@ -40,6 +40,10 @@ struct StartRecord {
   std::vector<std::string> hidden = {};  ///< Variables that are set, but whose values are not kept.
   /// Variables that the config read by `{env:NAME}`; nothing for a variable that was not set.
   OrderedMap<std::optional<std::string>> config_variables = {};
+  /// The configs given by -b, absolute; empty where the run's own config was taken.
+  std::vector<std::string> configs = {};
+  /// Checksums of these and of what they include, by absolute paths.
+  OrderedMap<std::string> config_files = {};
 
   // Collected while the training already runs.
   std::vector<GitTree> git = {};    ///< Around the current folder, and around the user's own code.

@@ -49,6 +49,7 @@ template <class Call>
 auto run_op(const Context& context, const std::string& split, const std::string& op,
             const Call& call) {
   const CrashPlaceGuard place(crash_place.op, op);
+  crash_place.begin_seconds.store(seconds_in_handler(), std::memory_order_relaxed);
   const AutocastGuard precision(context.precision, context.device);
   const SyncBatchNorm::Scope sync(context.sync_batch_norm);
   const OpWarnings warnings(context, split, op);

@@ -100,14 +100,17 @@ std::string missing_split(const Config& config, const std::string& metric,
   const std::string kind = op.substr(split.size() + 1);
   const Config root = config.root();
   const bool is_op = kind == "eval_op" || kind == "log_op" || kind == "train_op";
-  if (!is_op || root.peek("datasets") == nullptr || root.peek("datasets/" + split) != nullptr) {
-    return "";
-  }
+  const Value* data = root.peek("datasets/" + split);
+  const bool is_there = data != nullptr && !data->is_null();
+  if (!is_op || root.peek("datasets") == nullptr || is_there) return "";
   for (const auto& known : names.known) {  // a misspelt split
     if (is_same_word(split, known.substr(0, known.find('/')))) return "";
   }
-  return fmt::format("there is no datasets/{}, but {}", split,
-                     list_text(root.at("datasets").keys()));
+  std::vector<std::string> others = root.at("datasets").keys();
+  std::erase(others, split);
+  return fmt::format(
+      "there is no datasets/{}, but {}; evaluations take the data that has that name", split,
+      list_text(others));
 }
 
 /// Whether an op or a callback that is not known in whole may give the metric.

@@ -54,6 +54,23 @@ EvalOutputs some_outputs(int64_t first) {
           .labels = {{"ok", at::arange(first, first + 10).remainder(3).eq(0)}}};
 }
 
+TEST_CASE("each row knows its row in the file of the dataset, also after a stop") {
+  const ScratchFolder folder;
+  const std::string path = folder.path("outputs.h5");
+  EvalWriterOptions options{.resume = true, .dataset_size = 20};
+  options.source_rows = SourceRows{at::arange(20).mul(3).add(1), 70};
+  EvalWriter(path, 20, {}, options).write(some_outputs(0), index_range(0, 10));
+  EvalWriter writer(path, 20, {}, options);
+  CHECK(writer.rows() == 10);
+  writer.write(some_outputs(10), index_range(10, 10));
+  writer.finish();
+  CHECK(run_python(kOpen + R"(
+print(f["index"].attrs["count"], f["source_index"].attrs["count"])
+print((f["source_index"][()] == np.arange(20) * 3 + 1).all(), f["source_index"].dtype)
+)",
+                   {path}) == "20 70\nTrue int64\n");
+}
+
 /// Looks at what becomes a .part before it has its name.
 class BeforeRename : public FileCalls {
  public:

@@ -36,7 +36,7 @@ CallbackResults call_over(const Context& context, const EvaluatedBatch& batch,
     }
     writer.finish();
   }
-  const EvalFile file(path);
+  const EvalFile file(path, {}, EvalOrigin::kOwn);
   return EvaluationCallbacks(context.config, batch.evaluation.place + "/eval_callbacks")
       .call(folder.path(), context.splits.dataset(batch.evaluation.op.split), file, wanted);
 }

@@ -81,6 +81,18 @@ TEST_CASE("overrides set, add and append") {
   CHECK(root.find("a")->origin().text() == "command line");
 }
 
+TEST_CASE("a map on the command line merges as one in a later file; a class begins anew") {
+  CHECK(overridden("a: {class: Adam, lr: 1, betas: [1, 2]}", {override_of("a", "{lr: 2}")}) ==
+        "{a: {class: Adam, lr: 2, betas: [1, 2]}}");
+  CHECK(overridden("a: Adam", {override_of("a", "{lr: 2}")}) == "{a: {class: Adam, lr: 2}}");
+  CHECK(overridden("a: {class: Adam, beta: 1}", {override_of("a", "{class: SGD, lr: 2}")}) ==
+        "{a: {class: SGD, lr: 2}}");
+  CHECK(overridden("a: {b: {c: 1, d: 2}}", {override_of("a", "{b: {c: !remove }, e: 3}")}) ==
+        "{a: {b: {d: 2}, e: 3}}");
+  CHECK(overridden("a: {b: 1}", {override_of("a", "{}")}) == "{a: {}}");
+  CHECK(overridden("a: [1]", {override_of("a", "{b: 1}")}) == "{a: {b: 1}}");
+}
+
 TEST_CASE("!remove and !replace are understood on the command line") {
   CHECK(overridden("{a: {b: 1, c: 2}, d: 3}", {override_of("a/b", "!remove")}) ==
         "{a: {c: 2}, d: 3}");

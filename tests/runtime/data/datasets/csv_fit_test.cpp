@@ -144,6 +144,38 @@ TEST_CASE("each row is held out in one fold of five, and the other folds train")
   for (const int64_t row : rows(3, "train", ", fold_by: group")) CHECK(!groups.contains(row / 7));
 }
 
+TEST_CASE("rows know their place in the file through dropped rows, folds and subsets") {
+  ScratchFolder folder;
+  std::string text = "row,x\n";
+  for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i, i % 10 == 3 ? "" : "1");
+  const std::string csv = "{class: Csv, missing: drop, path: " + folder.write("a.csv", text);
+  const auto check = [](const Dataset& dataset) {
+    const auto found = dataset.source_rows();
+    REQUIRE(found.has_value());
+    CHECK(found->count == 40);
+    CHECK(values_of<int64_t>(found->rows) == values_of<int64_t>(dataset.labels("row")));
+  };
+  const std::string fold = csv + ", folds: 4, fold: 2, part: validation}";
+  check(*dataset_of(csv + "}"));
+  check(*dataset_of(fold));
+  check(*dataset_of("{class: Subset, range: [2, 8, 2], dataset: " + fold + "}"));
+  check(*dataset_of("{class: Subset, indices: [5, 0], dataset: {class: Cached, dataset: " + fold +
+                    "}}"));
+  check(
+      *dataset_of("{class: Standardized, mean: {x: 0}, std: {x: 1}, keys: [x], dataset: "
+                  "{class: LabelsOnly, dataset: " +
+                  fold + "}}"));
+
+  text = "row\n0\n1\n2\n";
+  const std::string whole = "{class: Csv, path: " + folder.write("b.csv", text) + "}";
+  CHECK_FALSE(dataset_of(whole)->source_rows());
+  CHECK_FALSE(dataset_of("{class: Concat, datasets: [" + fold + ", " + fold + "]}")->source_rows());
+  const auto part = dataset_of("{class: Subset, range: [1, 3], dataset: " + whole + "}");
+  REQUIRE(part->source_rows());
+  CHECK(part->source_rows()->count == 3);
+  CHECK(values_of<int64_t>(part->source_rows()->rows) == std::vector<int64_t>{1, 2});
+}
+
 TEST_CASE("in folds the statistics are those of the rows that train") {
   ScratchFolder folder;
   std::string text = "x,y\n";

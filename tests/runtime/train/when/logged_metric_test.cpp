@@ -117,7 +117,23 @@ TEST_CASE("a split that is not there is said as the cause") {
   CHECK(message_of([&] { session.check(); }) ==
         "test.yaml:13: checkpoints/metric: no log and no evaluation gives a number "
         "\"validation/eval_op/accuracy/accuracy\": there is no datasets/validation, but train, "
-        "valid\n  on the command line: --checkpoints/metric NAME");
+        "valid; evaluations take the data that has that name\n"
+        "  on the command line: --checkpoints/metric NAME");
+  config.replace(config.find("  valid:"), 8, "  validation: null\n  valid:");
+  Session without(test_config(config), true, false, false);
+  CHECK(message_of([&] {
+          without.check();
+        }).find("there is no datasets/validation, but train, valid;") != std::string::npos);
+}
+
+TEST_CASE("a list of numbers begins with those of callbacks") {
+  Session session(test_config(trainer_config("num_epochs: 2\n" + kCallbacks +
+                                             "checkpoints: {metric: zzz, mode: max}\n")),
+                  true, false, false);
+  CHECK(message_of([&] {
+          session.check();
+        }).find("a number \"zzz\"; there are: validation/eval_op/accuracy/accuracy, ") !=
+        std::string::npos);
 }
 
 TEST_CASE("a wrong name is a warning with --allow-unknown") {
