@@ -1,5 +1,8 @@
 #include "runtime/train/loop/run_checkpoints.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -54,6 +57,12 @@ bool RunCheckpoints::begin(int64_t step) {
 void RunCheckpoints::observe(int64_t step, const OrderedMap<double>& scalars) {
   const double* metric = scalars.find(retention_.metric);
   if (metric == nullptr) return;
+  if (std::isnan(*metric) && !std::exchange(is_nan_reported_, true) && writes_) {
+    console_.warn(
+        fmt::format("checkpoints/metric: {} is NaN in step {}, and a checkpoint without a "
+                    "number is never the best",
+                    retention_.metric, step));
+  }
   metric_[step] = *metric;
   unjudged_.erase(step);
 }

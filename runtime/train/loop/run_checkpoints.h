@@ -39,7 +39,8 @@ class RunCheckpoints {
   /// The size of the last file that this start wrote; 0 before.
   int64_t written_bytes() const { return written_bytes_; }
 
-  /// Records the metric's value at `step`, if the metric is among the scalars.
+  /// Records the metric's value at `step`, if the metric is among the scalars. Warns of the first
+  /// NaN.
   void observe(int64_t step, const OrderedMap<double>& scalars);
   /// Records that the evaluation of `step` ended without the metric, because a callback failed: the
   /// checkpoint is kept, as it may be the best.
@@ -70,6 +71,7 @@ class RunCheckpoints {
   CheckpointFolder folder_;
   MetricByStep metric_;         ///< Over all starts.
   std::set<int64_t> unjudged_;  ///< Over all starts: steps whose evaluation lacks the metric.
+  bool is_nan_reported_ = false;
   int64_t last_step_ = -1;
   int64_t written_bytes_ = 0;
   std::optional<ThreadSpan> write_;  ///< The span of the writer's thread.

@@ -73,7 +73,7 @@ TEST_CASE("a rule that cannot be is refused with its place") {
   CHECK(error("[{match: first, until: 1e30}]")
             .ends_with("freeze/0/until: expected a number that can be reached, found 1.0e+30"));
   CHECK(error("[{match: first, from: 5, until: 5}]")
-            .ends_with("freeze/0/until: expected more than from, which is step 5"));
+            .ends_with("freeze/0/until: expected more than from, which is step 5, found 5"));
   CHECK(error("[{match: \"(\"}]").find("freeze/0/match: \"(\" is not a regular expression: ") !=
         std::string::npos);
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <variant>
 
 #include "eval_out/callbacks/callback.h"
@@ -28,6 +29,26 @@ TEST_CASE("the checkpoint of an evaluation whose callback failed is kept, as it 
       "mode: max}"));
   run.train();
   CHECK(checkpoint_steps(run.root() + "/train/checkpoints") == std::vector<int64_t>{4, 8, 16});
+}
+
+/// NaN, always.
+Logs test_no_value(const CallbackArguments&) { return {.scalars = {{"value", std::nan("")}}}; }
+STEPOP_REGISTER_CALLBACK(test_no_value, test_no_value, {"For tests.", {}});
+
+TEST_CASE("a metric that is NaN is reported once") {
+  TestRun run(
+      trainer_config("num_steps: 16\n"
+                     "eval_hook: {eval_callbacks: {gives: test_no_value}}\n"
+                     "checkpoints: {metric: validation/eval_op/gives/value, mode: max}"));
+  const std::string file = run.root() + "/said.txt";
+  run.train({}, file);
+  const std::string log = read_bytes(file);
+  const std::string said =
+      "checkpoints/metric: validation/eval_op/gives/value is NaN in step 4, and a checkpoint "
+      "without "
+      "a number is never the best";
+  CHECK(log.find(said) != std::string::npos);
+  CHECK(log.find("is NaN in step 8") == std::string::npos);
 }
 
 }  // namespace run_checkpoints_test
