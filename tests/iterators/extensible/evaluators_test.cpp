@@ -293,7 +293,7 @@ TEST_CASE("mistakes in an evaluator are found before the first batch, with their
   CHECK(with("type: psnr, range: [1, 0]") ==
         place +
             "range: expected two numbers, the values of black and of white, such as [-1, 1] or "
-            "[0, 1]");
+            "[0, 1], found [1, 0]");
   CHECK(with("type: psnr, crop_border: -1")
             .starts_with(place + "crop_border: expected 0 or more, found -1"));
   CHECK(with("type: psnr, for: h").starts_with(place + "for: no network \"h\"; there are: g"));
@@ -321,9 +321,9 @@ TEST_CASE("mistakes with features are found before the first batch") {
         std::string::npos);
   const std::string mean = networks().path("mean.pt");
   CHECK(with("type: fid, size: [3], features: " + mean) ==
-        place + "size: expected a number of pixels or [H, W]");
+        place + "size: expected a number of pixels or [H, W], found [3]");
   CHECK(with("type: fid, std: [0], features: " + mean) ==
-        place + "std: expected numbers other than 0");
+        place + "std: expected numbers other than 0, found [0]");
   CHECK(with("type: kid, subsets: 0, features: " + mean)
             .starts_with(place + "subsets: expected 1 or more, found 0"));
   CHECK(mistake("{e: {type: kid, features_of: f}}") ==

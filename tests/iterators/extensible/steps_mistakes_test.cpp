@@ -95,7 +95,7 @@ TEST_CASE("mistakes in a step name the place and what there is") {
         "test.yaml:9: networks/a: no step trains it; trainable: false says that it is meant so");
   CHECK(mistake("steps: []") ==
         "test.yaml:12: steps: expected a map of steps, such as {generator: {training: generator, "
-        "injectors: {...}, losses: {...}}}");
+        "injectors: {...}, losses: {...}}}, found []");
 }
 
 TEST_CASE("an error in a part names the part") {

@@ -172,7 +172,7 @@ TEST_CASE("the config may say by the names of sub-modules what trains") {
                        "Rivals; there are: maker, judge"));
   CHECK(error(names + "ratios: [0, 0]")
             .ends_with("ratios: expected two numbers of steps, [main, discriminator], of 0 or more "
-                       "and not both 0, such as [1, 1]"));
+                       "and not both 0, such as [1, 1], found [0, 0]"));
   CHECK(error(names + "freeze: [{match: judge}]").find("freeze: AdversarialTrainer says itself") !=
         std::string::npos);
 }

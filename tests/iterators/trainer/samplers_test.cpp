@@ -199,7 +199,7 @@ TEST_CASE("a sampler is a map, and its keys are known") {
                        "\"NoiseToImage\""));
   CHECK(error("{a: {class: NoiseToImages}}").find("NoiseToImage") != std::string::npos);
   CHECK(error("{a: {class: TextToImage, prompts: []}}")
-            .ends_with("sampling/a/prompts: expected at least one text"));
+            .ends_with("sampling/a/prompts: expected at least one text, found []"));
   CHECK(error("{a: null}") == "no error");
 }
 

@@ -73,12 +73,12 @@ TEST_CASE("a diffusion transformer begins with 0, and refuses what does not fit"
   CHECK(message_of([&] {
           network->forward_all({x, t, at::zeros({2}, at::kLong)});
         }) == "DiT: classes are given, but num_classes is 0");
-  CHECK(message_of([] {
-          build("{class: DiT, image_size: [5, 4]}");
-        }).ends_with("model/image_size: expected [height, width], multiples of patch_size, 2"));
+  CHECK(message_of([] { build("{class: DiT, image_size: [5, 4]}"); })
+            .ends_with("model/image_size: expected [height, width], multiples of patch_size, 2, "
+                       "found [5, 4]"));
   CHECK(message_of([] {
           build("{class: DiT, hidden_size: 10}");
-        }).ends_with("model/hidden_size: expected a multiple of 4 and of num_heads, 6"));
+        }).ends_with("model/hidden_size: expected a multiple of 4 and of num_heads, 6, found 10"));
 }
 
 TEST_CASE("a flow along straight lines arrives where they end, in any number of steps") {

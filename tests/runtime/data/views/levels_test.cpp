@@ -185,7 +185,7 @@ TEST_CASE("mistakes in the config of a view are reported with what would help") 
         at + "/indices/1: there is no example 10: data/dataset has 10");
   CHECK(with_ten("class: Subset, fraction: 1.5") ==
         at + "/fraction: expected the part from the beginning, such as 0.9, or where it begins and "
-             "ends, such as [0.9, 1], within 0 and 1");
+             "ends, such as [0.9, 1], within 0 and 1, found 1.5");
   CHECK(with_ten("class: Subset, part: val, split: {parts: {train: 0.9, validation: 0.1}}") ==
         at + "/part: the split has no part \"val\"; its parts are: train, validation");
   CHECK(with_ten("class: Subset, part: a, split: {parts: {a: 0.9, b: 0.2}}") ==

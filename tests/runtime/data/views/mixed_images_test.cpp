@@ -78,7 +78,8 @@ TEST_CASE("what cannot be mixed is named") {
     return message_of([&] { mixed(params, 0); });
   };
   CHECK(message("mixup: 0, cutmix: 0") ==
-        "test.yaml:1: data/mixup: expected above 0 here or in cutmix: otherwise nothing is mixed");
+        "test.yaml:1: data/mixup: expected above 0 here or in cutmix: otherwise nothing is mixed, "
+        "found 0");
   CHECK(message("image: class") ==
         "MixedImages: expected a float32 image [C, H, W] under \"class\", found int64 [4]");
   CHECK(message_of([] {

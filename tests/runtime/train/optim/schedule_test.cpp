@@ -296,7 +296,7 @@ TEST_CASE("restarts, their weights and lengths have to fit one another") {
           "lr/restarts: expected steps in ascending order, found 9 after 9");
   refused("{class: cosine_restarts, from: 1, steps: [5], restarts: [9]}",
           "lr/steps: expected a length of 1 or more, or 2 of them: of the fall from step 0 on, and "
-          "of that after each of restarts");
+          "of that after each of restarts, found [5]");
   refused("{class: cosine_restarts, from: 1, steps: 5, longer: 2, restarts: [9]}",
           "lr/longer: found together with restarts, whose steps and weights say it");
   refused("{class: ramp, schedule: 1, steps: 5, from: 2}",

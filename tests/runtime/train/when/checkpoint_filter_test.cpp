@@ -59,7 +59,7 @@ TEST_CASE("mistakes in a filter say where, and what was expected") {
         "f.yaml:1: eval_filter: expected a map of steps, from, until, match and where, such as "
         "{from: 1000}, found 5");
   CHECK(message("{from: 10, until: 5}") ==
-        "f.yaml:1: eval_filter/until: expected from, 10, or more");
+        "f.yaml:1: eval_filter/until: expected from, 10, or more, found 5");
   CHECK(message("{steps: []}") ==
         "f.yaml:1: eval_filter/steps: expected one step or more, found none");
   for (const char* where : {"loss", "loss <", "< 5", "loss < many", "loss < .nan", "loss = 5"}) {

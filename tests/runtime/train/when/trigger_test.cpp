@@ -133,9 +133,9 @@ TEST_CASE("what is no trigger is refused with its place and what would be one") 
   CHECK(refused("{every: 5, grow: 2}") ==
         "test.yaml:1: when/up_to: missing: an interval that grows needs its largest value");
   CHECK(refused("{every: 5, grow: 2, up_to: 4}") ==
-        "test.yaml:1: when/up_to: expected at least as much as \"every\"");
+        "test.yaml:1: when/up_to: expected at least as much as \"every\", found 4");
   CHECK(refused("{every: 5, from: 20, until: 10}") ==
-        "test.yaml:1: when/until: expected at least as much as \"from\"");
+        "test.yaml:1: when/until: expected at least as much as \"from\", found 10");
   CHECK(refused("{from: 100}") == "test.yaml:1: when: is never due: " + expected);
   CHECK(refused("{evry: 5}") == "test.yaml:1: when/evry: unknown key; did you mean \"every\"?");
   CHECK(refused("{}") == "test.yaml:1: when: is never due: " + expected);
