@@ -105,6 +105,7 @@ bool register_stream(Registration registration, StreamFactory factory);
 /// Registers a class with a constructor that takes its part of the config, `const Config&`. In a
 /// config, a stream is given in place of a dataset: `datasets/train`.
 #define STEPOP_REGISTER_STREAM(Class, ...)                                            \
+  STEPOP_CHECK_WORD(#Class);                                                          \
   [[maybe_unused]] static const bool STEPOP_CONCAT(stepop_registered_, __COUNTER__) = \
       ::stepop::register_stream(                                                      \
           {#Class, ::stepop::about(__VA_ARGS__), __FILE__, __LINE__},                 \

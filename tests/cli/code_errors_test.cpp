@@ -129,6 +129,19 @@ TEST_CASE("an op that returns the wrong thing is refused by the compiler in a se
   CHECK(std::count(failed.err.begin(), failed.err.end(), '\n') < 15);
 }
 
+TEST_CASE("a name in quotes is refused by the compiler in a sentence") {
+  const ScratchFolder folder;
+  write_source(folder,
+               "stepop::Logs told(const stepop::CallbackArguments&);\n"
+               "STEPOP_REGISTER_CALLBACK(\"told\", told, {\"What is told.\", {}});\n");
+  const auto failed = run_with_cache(folder, "stepop -n x -b one.yaml -t");
+  CHECK(failed.exit_code == 1);
+  CHECK(
+      contains(failed.err, "a component's name stands in its STEPOP_REGISTER_... without quotes"));
+  CHECK(contains(failed.err, "one.cpp:3:"));
+  CHECK(std::count(failed.err.begin(), failed.err.end(), '\n') < 20);
+}
+
 TEST_CASE("members in another order than their struct's are answered with that order") {
   const ScratchFolder folder;
   write_source(folder,

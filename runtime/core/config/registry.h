@@ -123,12 +123,22 @@ class Registry : public Catalogue {
   std::vector<Factory> factories_;
 };
 
+/// Whether a macro's word for a component was written without quotes, which would be in the name.
+constexpr bool has_no_quotes(std::string_view word) {
+  return word.find('"') == std::string_view::npos;
+}
+
 }  // namespace stepop
 
 #define STEPOP_CONCAT_(a, b) a##b
 #define STEPOP_CONCAT(a, b) STEPOP_CONCAT_(a, b)
 
+#define STEPOP_CHECK_WORD(name)                \
+  static_assert(::stepop::has_no_quotes(name), \
+                "a component's name stands in its STEPOP_REGISTER_... without quotes")
+
 /// Adds `factory` to `registry` before main(). The trailing arguments form an `About`.
 #define STEPOP_REGISTER(registry, name, factory, ...)                                 \
+  STEPOP_CHECK_WORD(name);                                                            \
   [[maybe_unused]] static const bool STEPOP_CONCAT(stepop_registered_, __COUNTER__) = \
       (registry).add({name, ::stepop::about(__VA_ARGS__), __FILE__, __LINE__}, factory)

@@ -150,6 +150,12 @@ std::string make_line(const Config&, int) { return "line"; }
 STEPOP_REGISTER(macro_shapes(), "Line", make_line, {"a line", {}});
 STEPOP_REGISTER(macro_shapes(), "Stroke", make_line, {"the same, by another name", {}});
 
+// In a macro, `word` in quotes has them in its text.
+#define STEPOP_TEST_WORD(word) #word
+static_assert(has_no_quotes(STEPOP_TEST_WORD(Line)));
+static_assert(!has_no_quotes(STEPOP_TEST_WORD("Line")));
+#undef STEPOP_TEST_WORD
+
 TEST_CASE("the macro registers before main, with the place of its use") {
   const Registration& line = macro_shapes().registration("Line", Config(), "");
   CHECK(line.file == __FILE__);
