@@ -106,7 +106,7 @@ std::string trimmed_end(std::string text) {
   return text;
 }
 
-/// What Python has written so far; it stays nowhere when that is left by an exception.
+/// The file while Python writes it, which is removed unless it was moved to its place.
 struct UnfinishedFile {
   explicit UnfinishedFile(std::string of) : path(std::move(of)) {}
   UnfinishedFile(const UnfinishedFile&) = delete;
