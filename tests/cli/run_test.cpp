@@ -102,6 +102,7 @@ TEST_CASE("a training that meets NaN says once how to go on") {
   const std::string run = only_run(folder);
   const std::string kept = run + "/train/non_finite/2";
   CHECK(result.err ==
+        "warning: command line: optimizer/lr: 1e+38: hardly any network learns with more than 10\n"
         "stepop: optimizer: nan in the loss in step 2: the update was not made. A smaller lr, a "
         "warmup or clip_norm may prevent it; on_nan: skip leaves such updates out\n"
         "the indices of its examples: " +

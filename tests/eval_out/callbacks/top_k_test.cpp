@@ -48,7 +48,8 @@ TEST_CASE("what top_k misses is named") {
   const at::Tensor truth = at::tensor({0, 1, 2, 0});
   CHECK(message(kLogits, truth, "{k: 4}") ==
         "test.yaml:1: k: expected 1 to 3, the number of classes, found 4");
-  CHECK(message(kLogits, truth, "{k: []}") == "test.yaml:1: k: expected at least one number");
+  CHECK(message(kLogits, truth, "{k: []}") ==
+        "test.yaml:1: k: expected at least one number, found []");
   CHECK(message(truth, truth) ==
         "outputs/logits must have the shape [classes] an example, found []");
   CHECK(message(kLogits, at::tensor({0, 1, 3, 0})) ==

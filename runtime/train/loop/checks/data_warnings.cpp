@@ -113,6 +113,10 @@ class DataWarnings {
                              "fit: train takes its {}",
                              key));
     }
+    if (!are_equal(*trained, *evaluated, "part")) return;
+    add(place + "/part",
+        "that of datasets/train: these rows are trained on; part: validation has "
+        "the others");
   }
 
   void look_at_subsets() {

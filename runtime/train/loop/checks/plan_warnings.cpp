@@ -34,7 +34,7 @@ constexpr int64_t kMostSteps = int64_t{1} << 40;
 constexpr double kClose = 1.001;
 
 /// The share of its way that a schedule hardly moves by.
-constexpr double kLittle = 0.002;
+constexpr double kLittle = 3e-5;
 
 /// As in Ema.
 constexpr double kUsualDecay = 0.999;

@@ -148,14 +148,15 @@ TEST_CASE("mistakes in the config are refused at their place") {
   CHECK(files.message("Small", "timeout: -1") ==
         "test.yaml:1: data/timeout: expected 0 or more seconds, found -1");
   CHECK(message("object: ''") ==
-        "test.yaml:1: data/object: expected \"my_data.py:Train\" or \"package.module:Name\"");
+        "test.yaml:1: data/object: expected \"my_data.py:Train\" or \"package.module:Name\", found "
+        "\"\"");
   CHECK(message("object: Train") ==
         "data: object: expected \"my_data.py:Train\" or \"package.module:Name\", found \"Train\"");
   CHECK(message("object: /nowhere/data.py:Train") ==
         "test.yaml:1: data/object: no such file: /nowhere/data.py");
   CHECK(message("object: " + files.path() + "/my_data.py") ==
         "test.yaml:1: data/object: expected a class or a function of the file, "
-        "\"my_data.py:Train\"");
+        "\"my_data.py:Train\", found \"my_data.py\"");
   CHECK(message("object: 'not_there.data:Train'") ==
         "data: object: PYTHON has no module not_there.data: PYTHON -m pip install not_there");
   CHECK(message("object: 'json.not_there:Train'") ==

@@ -192,18 +192,21 @@ TEST_CASE("rows of another division of a table are reported") {
     config.replace(begin, config.find("batch_size") - begin,
                    fmt::format("  train: {{class: Csv, path: {0}, folds: 4, fold: 1, vectors: "
                                "{{image: [a]}}}}\n  validation: {{class: Csv, path: {0}, folds: 4, "
-                               "vectors: {{image: [a]}}, part: validation, {1}}}\n",
+                               "vectors: {{image: [a]}}, {1}}}\n",
                                path, more));
     config.replace(config.find("inputs: 9"), 9, "inputs: 1");
     return warnings_of(config);
   };
-  CHECK(notes("fold: 1") == "");
-  CHECK(notes("fold: 2") ==
+  CHECK(notes("part: validation, fold: 1") == "");
+  CHECK(notes("part: validation, fold: 2") ==
         "datasets/validation/fold: not that of datasets/train: rows of the training are among "
         "these; fit: train takes its fold");
-  CHECK(notes("fold: 1, fold_seed: 7") ==
+  CHECK(notes("part: validation, fold: 1, fold_seed: 7") ==
         "datasets/validation/fold_seed: not that of datasets/train: rows of the training are among "
         "these; fit: train takes its fold_seed");
+  CHECK(notes("fold: 1, masks: false") ==
+        "datasets/validation/part: that of datasets/train: these rows are trained on; part: "
+        "validation has the others");
 }
 
 TEST_CASE("a patience that no training of that length has is reported") {
