@@ -141,7 +141,8 @@ std::string Config::unknown_keys() const {
       const bool has_switch = value.is_bool() && shared_->known.contains(path + "/active");
       message += fmt::format("{}{}: {}: expected a map{}, found {}", message.empty() ? "" : "\n",
                              value.origin().text(), path,
-                             has_switch ? " such as {active: true}" : "", value.describe());
+                             has_switch ? " such as {active: " + value.describe() + "}" : "",
+                             value.describe());
       return;
     }
     message +=

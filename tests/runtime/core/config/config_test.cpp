@@ -50,6 +50,10 @@ TEST_CASE(
   config.get("integrations/wandb/active", false);
   CHECK(config.unknown_keys() ==
         "test.yaml:1: integrations/wandb: expected a map such as {active: true}, found true");
+  const Config off = config_of("telemetry: false\n");
+  off.get("telemetry/active", true);
+  CHECK(off.unknown_keys() ==
+        "test.yaml:1: telemetry: expected a map such as {active: false}, found false");
 }
 
 TEST_CASE("an error about a value says what was found") {
