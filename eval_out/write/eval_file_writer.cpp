@@ -192,7 +192,8 @@ void EvalFileWriter::write_batch(const EvalBatch& batch) {
     write_numbers(index_, batch.first_row, batch.indices);
     if (source_index_ && source_rows) {
       std::vector<int64_t> places;
-      for (const int64_t i : batch.indices) places.push_back(source_rows->rows[i].item<int64_t>());
+      const auto* rows = source_rows->rows.const_data_ptr<int64_t>();
+      for (const int64_t i : batch.indices) places.push_back(rows[i]);
       write_numbers(source_index_, batch.first_row, places);
     }
     const int64_t end = batch.first_row + static_cast<int64_t>(count);
