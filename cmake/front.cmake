@@ -13,8 +13,9 @@ add_custom_command(OUTPUT ${made_texts} DEPENDS stepop_make_texts libstepop VERB
 set(front_files
   runtime/core/base/ error fmt json_text key_hash name_pattern nearest number_text regular_expression shell_text
     shown_text text text_table
-  runtime/core/config/ arithmetic config_files difference foreign_names merge read_pattern references resolve value
-    yaml_reader yaml_scalar yaml_text yaml_writer
+  runtime/core/value/ difference value yaml_reader yaml_scalar yaml_text yaml_writer
+  runtime/core/config/ arithmetic config_files merge read_pattern references resolve
+  runtime/core/components/ foreign_names
   runtime/core/formats/ csv_file json_file safetensors safetensors_header safetensors_reader
   runtime/core/log/ console metric_direction metrics_file
   runtime/core/system/ append_file atomic_file checksum file_calls file_lock folders owner read_file
@@ -22,7 +23,8 @@ set(front_files
   runtime/train/checkpoint/ checkpoint checkpoint_folder progress
   runtime/train/run/ data_files provenance run_directory run_lock run_summary start_record thread_wait
   runtime/train/when/ logged_metric
-  runtime/tools/cli/ arguments command command_line config_groups flags help remedy run_starts standard_streams
+  runtime/tools/cli/ arguments command command_line config_groups flags help remedy standard_streams
+  runtime/tools/start/ run_starts
   runtime/tools/components/ config_paths
   runtime/tools/code/ build_settings
   runtime/tools/front/ config_command library_folders main new_parts

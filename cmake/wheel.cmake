@@ -17,7 +17,7 @@ set_target_properties(libstepop_wheel PROPERTIES OUTPUT_NAME stepop
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN;$ORIGIN/${wheel_torch}/lib")
 install(FILES $<TARGET_FILE:libstepop_wheel> DESTINATION ${lib} COMPONENT wheel EXCLUDE_FROM_ALL)
 
-add_executable(stepop_program_wheel EXCLUDE_FROM_ALL runtime/tools/cli/main.cpp)
+add_executable(stepop_program_wheel EXCLUDE_FROM_ALL runtime/tools/start/main.cpp)
 target_link_libraries(stepop_program_wheel PRIVATE stepop_malloc stepop_tools libstepop_wheel stepop_warnings)
 target_link_options(stepop_program_wheel PRIVATE -Wl,--disable-new-dtags)
 set_target_properties(stepop_program_wheel PROPERTIES OUTPUT_NAME stepop

@@ -245,7 +245,7 @@ TEST_CASE("the engine names no iterator and no model, not even in a text") {
   }
 }
 
-/// `runtime/core/config/value` of `runtime/core/config/value.cpp` and of its header.
+/// `runtime/core/value/value` of `runtime/core/value/value.cpp` and of its header.
 std::string without_extension(const std::string& path) { return path.substr(0, path.rfind('.')); }
 
 TEST_CASE("no file leads back to itself, a header and its source being one") {

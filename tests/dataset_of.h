@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/data/dataset.h"
 
 namespace stepop {

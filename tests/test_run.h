@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/log/console.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/loop/reporter.h"
-#include "runtime/train/loop/session.h"
 #include "runtime/train/loop/training_loop.h"
 #include "runtime/train/run/run_directory.h"
+#include "runtime/train/session/session.h"
 #include "tests/scratch_folder.h"
 
 namespace stepop {

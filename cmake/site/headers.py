@@ -29,11 +29,11 @@ PAGES = {
     "Callback": "eval_out/callbacks/callback.h eval_out/read/eval_reader.h",
     "Hook": "runtime/train/iterator/hook.h",
     "Models that return their loss": "iterators/trainer/loss_model.h iterators/trainer/model_sampler.h",
-    "ExtensibleTrainer": "iterators/extensible/injector.h iterators/extensible/loss.h "
-                         "iterators/extensible/evaluator.h iterators/extensible/network_hooks.h",
+    "ExtensibleTrainer": "iterators/extensible/step/injector.h iterators/extensible/step/loss.h "
+                         "iterators/extensible/step/evaluator.h iterators/extensible/step/network_hooks.h",
     "Audio": "iterators/audio/mel.h runtime/data/datasets/resample.h",
-    "Configs and registration": "runtime/core/config/config.h runtime/core/config/value.h "
-                                "runtime/core/config/registry.h runtime/core/base/error.h",
+    "Configs and registration": "runtime/core/config/config.h runtime/core/value/value.h "
+                                "runtime/core/components/registry.h runtime/core/base/error.h",
     "Files and the rest": "runtime/train/checkpoint/checkpoint.h runtime/core/formats/safetensors.h "
                           "runtime/core/log/sink.h runtime/core/base/random.h",
 }

@@ -7,8 +7,8 @@
 
 #include "eval_out/read/eval_reader.h"
 #include "runtime/core/base/ordered_map.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/registry.h"
 #include "runtime/core/log/logs.h"
 #include "runtime/data/dataset.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "eval_out/callbacks/script.h"
-#include "runtime/core/system/python.h"
+#include "runtime/core/programs/python.h"
 #include "runtime/data/python/python_object.h"
 
 namespace stepop {

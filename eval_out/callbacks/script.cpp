@@ -12,10 +12,10 @@
 
 #include "runtime/core/base/json_text.h"
 #include "runtime/core/base/text.h"
-#include "runtime/core/config/yaml_writer.h"
-#include "runtime/core/system/child_process.h"
-#include "runtime/core/system/find_program.h"
-#include "runtime/core/system/python.h"
+#include "runtime/core/programs/child_process.h"
+#include "runtime/core/programs/find_program.h"
+#include "runtime/core/programs/python.h"
+#include "runtime/core/value/yaml_writer.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

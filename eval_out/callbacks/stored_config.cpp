@@ -15,7 +15,7 @@
 #include "runtime/core/config/config_files.h"
 #include "runtime/core/config/merge.h"
 #include "runtime/core/config/references.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 
 namespace stepop {
 namespace {

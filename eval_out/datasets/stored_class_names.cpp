@@ -2,7 +2,7 @@
 
 #include <variant>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/data/class_numbers.h"
 
 namespace stepop {

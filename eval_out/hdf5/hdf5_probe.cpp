@@ -11,7 +11,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/unpack_limit.h"
-#include "runtime/core/system/child_process.h"
+#include "runtime/core/programs/child_process.h"
 #include "runtime/core/system/stepop_library.h"
 
 namespace stepop {

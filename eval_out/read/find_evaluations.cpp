@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "runtime/core/base/error.h"
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "iterators/extensible/evaluator.h"
-#include "iterators/extensible/step.h"
+#include "iterators/extensible/step/evaluator.h"
+#include "iterators/extensible/step/step.h"
 #include "runtime/train/iterator/context.h"
 
 namespace stepop::extensible {

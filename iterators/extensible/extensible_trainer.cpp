@@ -11,8 +11,8 @@
 
 #include "iterators/extensible/batch_rules.h"
 #include "iterators/extensible/foreign_keys.h"
-#include "iterators/extensible/learning_rates.h"
 #include "iterators/extensible/runner.h"
+#include "iterators/extensible/step/learning_rates.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/measure/tensor_statistics.h"

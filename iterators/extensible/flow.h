@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "iterators/extensible/state.h"
-#include "iterators/extensible/step.h"
+#include "iterators/extensible/step/state.h"
+#include "iterators/extensible/step/step.h"
 
 namespace stepop::extensible {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "iterators/extensible/network_hooks.h"
+#include "iterators/extensible/step/network_hooks.h"
 #include "runtime/train/networks/networks.h"
 
 namespace stepop {

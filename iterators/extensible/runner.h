@@ -7,8 +7,8 @@
 
 #include "iterators/extensible/evaluation.h"
 #include "iterators/extensible/hooked_networks.h"
-#include "iterators/extensible/state.h"
-#include "iterators/extensible/step.h"
+#include "iterators/extensible/step/state.h"
+#include "iterators/extensible/step/step.h"
 #include "runtime/core/log/logs.h"
 #include "runtime/data/batch.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "iterators/extensible/state.h"
-#include "iterators/extensible/step.h"
+#include "iterators/extensible/step/state.h"
+#include "iterators/extensible/step/step.h"
 #include "runtime/core/base/text_table.h"
 
 namespace stepop::extensible {

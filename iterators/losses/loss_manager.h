@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/core/base/ordered_map.h"
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/core/log/logs.h"
 #include "runtime/train/iterator/context.h"
 #include "runtime/train/optim/schedule.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/core/formats/state.h"
 #include "runtime/core/log/logs.h"
 

@@ -11,7 +11,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/random.h"
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/train/distributed/world.h"
 #include "runtime/train/optim/schedule.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "iterators/trainer/loss_model.h"
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/core/log/logs.h"
 #include "runtime/train/iterator/context.h"
 

@@ -13,10 +13,10 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
-#include "runtime/core/system/child_process.h"
-#include "runtime/core/system/find_program.h"
+#include "runtime/core/programs/child_process.h"
+#include "runtime/core/programs/find_program.h"
+#include "runtime/core/programs/python.h"
 #include "runtime/core/system/optional_library.h"
-#include "runtime/core/system/python.h"
 #include "runtime/train/networks/network.h"
 
 namespace stepop {

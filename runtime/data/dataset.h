@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "runtime/core/base/random.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/registry.h"
 #include "runtime/data/batch.h"
 
 namespace stepop {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/core/base/random.h"
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/data/dataset.h"
 
 namespace stepop {

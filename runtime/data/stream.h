@@ -12,8 +12,8 @@
 #include "runtime/core/base/interrupt.h"
 #include "runtime/core/base/ordered_map.h"
 #include "runtime/core/base/random.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/registry.h"
 #include "runtime/data/batch.h"
 
 namespace stepop {

@@ -27,7 +27,7 @@ VARIANTS = {
         "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"],
 }
 SAMPLE = ["runtime/train/loop/", "runtime/core/config/", "eval_out/write/", "models/vunet/"]
-EDITS = ["runtime/train/loop/training_loop.cpp", "runtime/tools/cli/run_command.cpp", "models/mlp/mlp.cpp",
+EDITS = ["runtime/train/loop/training_loop.cpp", "runtime/tools/start/run_command.cpp", "models/mlp/mlp.cpp",
          "runtime/core/base/error.h", "runtime/train/iterator/iterator.h"]
 
 

@@ -8,7 +8,7 @@
 
 #include "eval_out/write/eval_writer.h"
 #include "runtime/train/loop/evaluation.h"
-#include "runtime/train/loop/session.h"
+#include "runtime/train/session/session.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/rows.h"
 #include "tests/bench/training.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "iterators/losses/loss_manager.h"
-#include "runtime/train/loop/session.h"
+#include "runtime/train/session/session.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/process.h"
 #include "tests/bench/rows.h"

@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <memory>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/iterator/splits.h"
-#include "runtime/train/loop/session.h"
 #include "runtime/train/loop/training_loop.h"
 #include "runtime/train/run/device.h"
+#include "runtime/train/session/session.h"
 #include "tests/bench/measure.h"
 #include "tests/scratch_folder.h"
 

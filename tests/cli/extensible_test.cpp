@@ -99,8 +99,8 @@ TEST_CASE("an injector, a loss and an evaluator of your own come from one file, 
     code += page.substr(begin, page.find("```", begin) - begin);
   }
   folder.write("mine.cpp", code + R"(
-#include "iterators/extensible/evaluator.h"
-#include "iterators/extensible/loss.h"
+#include "iterators/extensible/step/evaluator.h"
+#include "iterators/extensible/step/loss.h"
 
 class Light : public stepop::extensible::Evaluator {
  public:

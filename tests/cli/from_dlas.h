@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/cli/code_run.h"
 #include "tests/cli/digits_run.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "tests/cli/from_dlas.h"
 
 namespace stepop {

@@ -1,7 +1,7 @@
 // `stepop new --from-edflow`: the configs of edflow's projects, with the keys that are there.
 #include <doctest/doctest.h>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/cli/code_run.h"
 #include "tests/python.h"
 

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 #include "tests/python.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 #include "tests/python.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/cli/command.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"

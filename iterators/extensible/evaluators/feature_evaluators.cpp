@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "iterators/extensible/evaluator.h"
 #include "iterators/extensible/evaluators/picture_range.h"
-#include "iterators/extensible/gate.h"
-#include "iterators/extensible/inner.h"
+#include "iterators/extensible/step/evaluator.h"
+#include "iterators/extensible/step/gate.h"
+#include "iterators/extensible/step/inner.h"
 #include "iterators/metrics/feature_callbacks.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"

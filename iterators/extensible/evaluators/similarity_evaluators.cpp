@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "iterators/extensible/evaluator.h"
 #include "iterators/extensible/evaluators/picture_range.h"
+#include "iterators/extensible/step/evaluator.h"
 #include "iterators/metrics/similarity.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string>
 
-#include "iterators/extensible/host_values.h"
-#include "iterators/extensible/injector.h"
+#include "iterators/extensible/step/host_values.h"
+#include "iterators/extensible/step/injector.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/data/datasets/resample.h"

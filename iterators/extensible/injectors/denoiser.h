@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "iterators/diffusion/gaussian_diffusion.h"
-#include "iterators/extensible/ports.h"
-#include "iterators/extensible/state.h"
+#include "iterators/extensible/step/ports.h"
+#include "iterators/extensible/step/state.h"
 #include "runtime/train/networks/network.h"
 
 namespace stepop::extensible {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "iterators/extensible/host_values.h"
-#include "iterators/extensible/injector.h"
-#include "iterators/extensible/inner.h"
+#include "iterators/extensible/step/host_values.h"
+#include "iterators/extensible/step/injector.h"
+#include "iterators/extensible/step/inner.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
 

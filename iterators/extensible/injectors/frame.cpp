@@ -2,7 +2,7 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <fmt/format.h>
 
-#include "iterators/extensible/injector.h"
+#include "iterators/extensible/step/injector.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
 

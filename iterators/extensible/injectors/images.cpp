@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "iterators/extensible/injector.h"
+#include "iterators/extensible/step/injector.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
 

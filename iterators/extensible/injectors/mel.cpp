@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "iterators/audio/mel.h"
-#include "iterators/extensible/host_values.h"
-#include "iterators/extensible/injector.h"
 #include "iterators/extensible/injectors/stored_values.h"
+#include "iterators/extensible/step/host_values.h"
+#include "iterators/extensible/step/injector.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
 

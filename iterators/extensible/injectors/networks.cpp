@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "iterators/extensible/injector.h"
-#include "iterators/extensible/without_gradient.h"
+#include "iterators/extensible/step/injector.h"
+#include "iterators/extensible/step/without_gradient.h"
 #include "runtime/core/base/error.h"
 #include "runtime/train/networks/autocast.h"
 

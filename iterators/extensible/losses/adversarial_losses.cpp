@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "iterators/extensible/loss.h"
-#include "iterators/extensible/network_call.h"
+#include "iterators/extensible/step/loss.h"
+#include "iterators/extensible/step/network_call.h"
 #include "iterators/losses/adversarial.h"
 #include "runtime/core/base/error.h"
 #include "runtime/train/networks/networks.h"

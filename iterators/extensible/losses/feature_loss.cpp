@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "iterators/extensible/loss.h"
 #include "iterators/extensible/losses/criterion.h"
+#include "iterators/extensible/step/loss.h"
 #include "iterators/losses/perceptual.h"
 
 namespace stepop::extensible {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "iterators/extensible/host_values.h"
-#include "iterators/extensible/loss.h"
 #include "iterators/extensible/losses/criterion.h"
-#include "iterators/extensible/network_call.h"
+#include "iterators/extensible/step/host_values.h"
+#include "iterators/extensible/step/loss.h"
+#include "iterators/extensible/step/network_call.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
 

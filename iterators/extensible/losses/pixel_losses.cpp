@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "iterators/extensible/loss.h"
 #include "iterators/extensible/losses/criterion.h"
+#include "iterators/extensible/step/loss.h"
 #include "iterators/losses/cross_entropy.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"

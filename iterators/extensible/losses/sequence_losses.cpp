@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "iterators/extensible/inner.h"
-#include "iterators/extensible/loss.h"
+#include "iterators/extensible/step/inner.h"
+#include "iterators/extensible/step/loss.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
 

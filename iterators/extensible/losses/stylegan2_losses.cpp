@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <string>
 
-#include "iterators/extensible/loss.h"
-#include "iterators/extensible/network_call.h"
+#include "iterators/extensible/step/loss.h"
+#include "iterators/extensible/step/network_call.h"
 #include "iterators/losses/adversarial.h"
 #include "iterators/losses/stylegan2.h"
 #include "runtime/core/base/error.h"

@@ -1,4 +1,4 @@
-#include "iterators/extensible/loss.h"
+#include "iterators/extensible/step/loss.h"
 #include "iterators/losses/tacotron.h"
 
 namespace stepop::extensible {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "iterators/extensible/network_hooks.h"
+#include "iterators/extensible/step/network_hooks.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/train/networks/checkpoint_modules.h"

@@ -3,7 +3,7 @@
 // For your own injectors, losses and evaluators of the iterator ExtensibleTrainer, and for networks
 // with hooks.
 
-#include "iterators/extensible/evaluator.h"
-#include "iterators/extensible/injector.h"
-#include "iterators/extensible/loss.h"
-#include "iterators/extensible/network_hooks.h"
+#include "iterators/extensible/step/evaluator.h"
+#include "iterators/extensible/step/injector.h"
+#include "iterators/extensible/step/loss.h"
+#include "iterators/extensible/step/network_hooks.h"

@@ -5,7 +5,7 @@
 #include <typeinfo>
 
 #include "runtime/core/base/text.h"
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/train/networks/network.h"
 
 namespace stepop {

@@ -13,7 +13,7 @@
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/core/pictures/resize.h"
 #include "runtime/data/dataset.h"
-#include "runtime/data/datasets/csv_columns.h"
+#include "runtime/data/datasets/tables/csv_columns.h"
 
 namespace stepop::vunet {
 namespace {

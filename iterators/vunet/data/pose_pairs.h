@@ -6,7 +6,7 @@
 #include "iterators/vunet/data/partners.h"
 #include "iterators/vunet/data/stickman.h"
 #include "runtime/data/dataset.h"
-#include "runtime/data/datasets/csv_columns.h"
+#include "runtime/data/datasets/tables/csv_columns.h"
 
 namespace stepop::vunet {
 

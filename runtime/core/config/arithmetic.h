@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
-#include "runtime/core/config/taken_default.h"
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/taken_default.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/core/config/merge.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 
 namespace stepop {
 namespace {

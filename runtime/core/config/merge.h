@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 

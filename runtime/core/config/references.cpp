@@ -13,7 +13,7 @@
 
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/config/arithmetic.h"
-#include "runtime/core/config/yaml_text.h"
+#include "runtime/core/value/yaml_text.h"
 
 namespace stepop {
 namespace {

@@ -16,9 +16,9 @@
 #include "runtime/core/base/text.h"
 #include "runtime/core/log/log_kinds.h"
 #include "runtime/core/log/metrics_file.h"
-#include "runtime/core/system/child_process.h"
+#include "runtime/core/programs/child_process.h"
+#include "runtime/core/programs/python.h"
 #include "runtime/core/system/folders.h"
-#include "runtime/core/system/python.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

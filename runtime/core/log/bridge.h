@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runtime/core/log/sink.h"
-#include "runtime/core/system/child.h"
+#include "runtime/core/programs/child.h"
 
 namespace stepop {
 

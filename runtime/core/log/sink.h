@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/core/base/ordered_map.h"
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/core/formats/wav_file.h"
 #include "runtime/core/log/logged_graph.h"
 #include "runtime/core/pictures/curve.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/yaml_writer.h"
 
 namespace stepop {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runtime/core/base/random.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/registry.h"
 #include "runtime/data/augmentations/chance.h"
 #include "runtime/data/augmentations/colour.h"
 

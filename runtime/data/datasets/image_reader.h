@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/components/registry.h"
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/registry.h"
 #include "runtime/data/batch.h"
 #include "runtime/data/datasets/left_out.h"
 

@@ -11,8 +11,8 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/formats/npy_file.h"
+#include "runtime/core/value/yaml_reader.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/value.h"
 #include "runtime/core/formats/stored_array.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 

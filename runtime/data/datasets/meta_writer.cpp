@@ -14,12 +14,12 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
-#include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/file_calls.h"
 #include "runtime/core/system/folders.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/data/datasets/meta_labels.h"
 #include "runtime/data/example_random.h"
 

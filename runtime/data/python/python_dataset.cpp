@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "runtime/core/base/interrupt_scope.h"
-#include "runtime/core/config/yaml_writer.h"
-#include "runtime/core/system/python.h"
+#include "runtime/core/programs/python.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/python/python_object.h"
 #include "runtime/data/python/python_server.h"

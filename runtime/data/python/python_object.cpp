@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/yaml_writer.h"
 
 namespace stepop {
 

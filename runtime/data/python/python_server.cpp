@@ -21,8 +21,8 @@
 #include "runtime/core/base/json_text.h"
 #include "runtime/core/base/shown_text.h"
 #include "runtime/core/base/text.h"
-#include "runtime/core/system/find_program.h"
-#include "runtime/core/system/spawn.h"
+#include "runtime/core/programs/find_program.h"
+#include "runtime/core/programs/spawn.h"
 #include "runtime/core/system/start_thread.h"
 #include "runtime/data/python/python_socket.h"
 

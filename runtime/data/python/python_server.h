@@ -13,7 +13,7 @@
 
 #include "runtime/core/base/interrupt.h"
 #include "runtime/core/base/ordered_map.h"
-#include "runtime/core/system/child.h"
+#include "runtime/core/programs/child.h"
 #include "runtime/core/system/file_calls.h"
 
 namespace stepop {

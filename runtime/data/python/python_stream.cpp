@@ -11,7 +11,7 @@
 #include "runtime/core/base/json_text.h"
 #include "runtime/core/base/random.h"
 #include "runtime/data/python/python_answer.h"
-#include "runtime/data/views/example_bytes.h"
+#include "runtime/data/views/cache/example_bytes.h"
 
 namespace stepop {
 namespace {

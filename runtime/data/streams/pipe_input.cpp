@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/core/system/child_process.h"
+#include "runtime/core/programs/child_process.h"
 #include "runtime/core/system/start_thread.h"
 
 namespace stepop {

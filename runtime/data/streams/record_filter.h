@@ -2,8 +2,8 @@
 
 #include <memory>
 
+#include "runtime/core/components/registry.h"
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/registry.h"
 #include "runtime/data/batch.h"
 
 namespace stepop {

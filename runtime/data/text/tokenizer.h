@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 
 namespace stepop {
 

@@ -19,8 +19,8 @@
 #include <utility>
 
 #include "runtime/core/base/error.h"
-#include "runtime/core/system/child_process.h"
-#include "runtime/core/system/find_program.h"
+#include "runtime/core/programs/child_process.h"
+#include "runtime/core/programs/find_program.h"
 #include "runtime/tools/code/build_settings.h"
 
 namespace stepop {

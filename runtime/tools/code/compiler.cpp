@@ -8,8 +8,8 @@
 #include <fstream>
 #include <utility>
 
-#include "runtime/core/system/child_process.h"
-#include "runtime/core/system/find_program.h"
+#include "runtime/core/programs/child_process.h"
+#include "runtime/core/programs/find_program.h"
 #include "runtime/tools/code/build_settings.h"
 #include "runtime/tools/code/member_order.h"
 

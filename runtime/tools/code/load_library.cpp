@@ -11,7 +11,7 @@
 #include "runtime/core/base/abi.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/core/system/read_file.h"
 #include "runtime/tools/code/code_places.h"
 #include "runtime/tools/code/crash_message.h"

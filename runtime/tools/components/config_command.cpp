@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
-#include "runtime/core/config/component_places.h"
+#include "runtime/core/components/component_places.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/core/config/config.h"
 #include "runtime/core/config/references.h"
-#include "runtime/core/config/registry.h"
 #include "runtime/core/config/resolve.h"
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/tools/cli/command.h"
-#include "runtime/tools/cli/run_source.h"
 #include "runtime/tools/components/config_paths.h"
 #include "runtime/tools/components/config_schema.h"
+#include "runtime/tools/start/run_source.h"
 #include "runtime/train/keys/own_keys.h"
 
 namespace stepop {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/core/config/resolve.h"
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 namespace {

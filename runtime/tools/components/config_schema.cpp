@@ -11,8 +11,8 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/json_text.h"
 #include "runtime/core/base/ordered_map.h"
-#include "runtime/core/config/registry.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/components/registry.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/keys/own_keys.h"
 
 namespace stepop {

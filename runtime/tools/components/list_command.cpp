@@ -13,9 +13,9 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/json_text.h"
 #include "runtime/core/base/nearest.h"
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/tools/cli/command.h"
-#include "runtime/tools/cli/run_source.h"
+#include "runtime/tools/start/run_source.h"
 #include "runtime/train/keys/own_keys.h"
 
 namespace stepop {

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string_view>
 
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/formats/zip_file.h"
 #include "runtime/core/system/mapped_file.h"
+#include "runtime/core/value/yaml_reader.h"
 
 namespace stepop {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 

@@ -4,8 +4,8 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/tools/cli/command.h"
-#include "runtime/tools/cli/run_command.h"
 #include "runtime/tools/evaluate/exported_classes.h"
+#include "runtime/tools/start/run_command.h"
 
 namespace stepop {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/train/loop/session.h"
 #include "runtime/train/networks/network_calls.h"
+#include "runtime/train/session/session.h"
 
 namespace stepop {
 

@@ -13,19 +13,19 @@
 #include "runtime/core/base/interrupt_scope.h"
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/base/number_text.h"
-#include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/system/atomic_file.h"
-#include "runtime/tools/cli/checkpoint_choice.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/tools/cli/command.h"
-#include "runtime/tools/cli/run_source.h"
 #include "runtime/tools/export/example_calls.h"
 #include "runtime/tools/export/exported_network.h"
 #include "runtime/tools/export/onnx.h"
 #include "runtime/tools/export/standardization_notes.h"
 #include "runtime/tools/export/torch_export.h"
+#include "runtime/tools/start/checkpoint_choice.h"
+#include "runtime/tools/start/run_source.h"
 #include "runtime/train/loop/batch_norm.h"
-#include "runtime/train/loop/session.h"
 #include "runtime/train/run/signals.h"
+#include "runtime/train/session/session.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "runtime/core/base/text.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/tools/migrate/from_dlas_left_out.h"
 
 namespace stepop {

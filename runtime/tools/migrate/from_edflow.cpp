@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "eval_out/callbacks/callback.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/data/dataset.h"
 #include "runtime/tools/migrate/from_edflow_datasets.h"
 #include "runtime/train/iterator/iterator.h"

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/core/config/registry.h"
-#include "runtime/core/config/value.h"
+#include "runtime/core/components/registry.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "runtime/core/config/difference.h"
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/difference.h"
+#include "runtime/core/value/yaml_writer.h"
 
 namespace stepop {
 namespace {

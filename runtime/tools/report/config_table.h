@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 

@@ -7,8 +7,8 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
-#include "runtime/core/config/value.h"
 #include "runtime/core/log/metrics_file.h"
+#include "runtime/core/value/value.h"
 #include "runtime/train/when/logged_metric.h"
 
 namespace stepop {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "runtime/core/base/number_text.h"
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 

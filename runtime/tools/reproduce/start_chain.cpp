@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 #include "runtime/tools/code/code_copy.h"
 #include "runtime/train/keys/own_keys.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/tools/cli/run_starts.h"
+#include "runtime/tools/start/run_starts.h"
 
 namespace stepop {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/tools/cli/run_starts.h"
+#include "runtime/tools/start/run_starts.h"
 #include "runtime/train/run/start_record.h"
 
 namespace stepop {

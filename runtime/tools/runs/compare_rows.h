@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/core/base/ordered_map.h"
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 #include "runtime/tools/report/run_curves.h"
 #include "runtime/train/run/run_summary.h"
 

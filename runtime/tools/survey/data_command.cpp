@@ -21,7 +21,7 @@
 #include "runtime/data/notice.h"
 #include "runtime/data/stream_dataset.h"
 #include "runtime/tools/cli/command.h"
-#include "runtime/tools/cli/run_source.h"
+#include "runtime/tools/start/run_source.h"
 #include "runtime/tools/survey/survey.h"
 #include "runtime/tools/survey/survey_page.h"
 #include "runtime/tools/survey/survey_text.h"

@@ -10,7 +10,7 @@
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/meta_writer.h"
 #include "runtime/tools/cli/command.h"
-#include "runtime/tools/cli/run_source.h"
+#include "runtime/tools/start/run_source.h"
 #include "runtime/train/run/signals.h"
 
 namespace stepop {

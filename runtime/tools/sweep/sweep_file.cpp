@@ -17,9 +17,9 @@
 #include "runtime/core/base/text.h"
 #include "runtime/core/base/text_table.h"
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/log/metric_direction.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/tools/sweep/random_values.h"
 
 namespace stepop {

@@ -13,13 +13,13 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/difference.h"
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/file_calls.h"
 #include "runtime/core/system/folders.h"
 #include "runtime/core/system/read_file.h"
+#include "runtime/core/value/difference.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/train/run/run_directory.h"
 
 namespace stepop {

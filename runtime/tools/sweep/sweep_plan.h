@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 #include "runtime/tools/sweep/sweep_file.h"
 
 namespace stepop {

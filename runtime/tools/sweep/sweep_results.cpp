@@ -11,9 +11,9 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/json_text.h"
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/system/append_file.h"
 #include "runtime/core/system/read_file.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/tools/report/metric_choice.h"
 #include "runtime/tools/report/run_curves.h"
 #include "runtime/train/run/run_directory.h"

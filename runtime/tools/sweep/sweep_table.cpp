@@ -16,8 +16,8 @@
 #include "runtime/core/base/ordered_map.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/base/text_table.h"
-#include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/formats/csv_file.h"
+#include "runtime/core/value/yaml_writer.h"
 
 namespace stepop {
 namespace {

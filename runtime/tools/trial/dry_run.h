@@ -2,7 +2,7 @@
 
 #include "runtime/core/log/console.h"
 #include "runtime/core/measure/tensor_memory.h"
-#include "runtime/train/loop/session.h"
+#include "runtime/train/session/session.h"
 
 namespace stepop {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/train/loop/session.h"
+#include "runtime/train/session/session.h"
 
 namespace stepop {
 

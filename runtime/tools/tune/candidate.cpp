@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/train/run/thread_wait.h"
 
 namespace stepop {

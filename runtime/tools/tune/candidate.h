@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/core/base/ordered_map.h"
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 

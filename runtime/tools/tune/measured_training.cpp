@@ -13,19 +13,19 @@
 #include <thread>
 
 #include "runtime/core/config/resolve.h"
-#include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/measure/device_memory.h"
 #include "runtime/core/system/file_calls.h"
 #include "runtime/core/system/read_file.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/keys/own_keys.h"
 #include "runtime/train/loop/reporter.h"
-#include "runtime/train/loop/session.h"
 #include "runtime/train/loop/training_loop.h"
 #include "runtime/train/run/device.h"
 #include "runtime/train/run/run_directory.h"
 #include "runtime/train/run/thread_wait.h"
+#include "runtime/train/session/session.h"
 
 namespace stepop {
 namespace {

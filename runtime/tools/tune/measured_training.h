@@ -6,10 +6,10 @@
 #include <string>
 
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 #include "runtime/train/distributed/world.h"
 #include "runtime/train/iterator/hook.h"
-#include "runtime/train/loop/session.h"
+#include "runtime/train/session/session.h"
 
 namespace stepop {
 

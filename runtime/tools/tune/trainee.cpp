@@ -20,11 +20,11 @@
 
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/config/references.h"
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/programs/spawn.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/read_file.h"
-#include "runtime/core/system/spawn.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/tools/tune/measured_training.h"
 #include "runtime/train/run/signals.h"
 

@@ -12,9 +12,9 @@
 
 #include "runtime/core/base/interrupt.h"
 #include "runtime/core/base/ordered_map.h"
-#include "runtime/core/config/value.h"
-#include "runtime/core/system/child.h"
+#include "runtime/core/programs/child.h"
 #include "runtime/core/system/file_calls.h"
+#include "runtime/core/value/value.h"
 #include "runtime/tools/tune/candidate.h"
 #include "runtime/tools/tune/search.h"
 #include "runtime/train/run/thread_wait.h"

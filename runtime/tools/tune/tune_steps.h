@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 #include "runtime/tools/tune/candidate.h"
 #include "runtime/tools/tune/search.h"
 #include "runtime/tools/tune/trainee.h"

@@ -13,9 +13,9 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/json_text.h"
-#include "runtime/core/config/value.h"
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/core/formats/safetensors_reader.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 namespace {

@@ -8,10 +8,10 @@
 #include <filesystem>
 
 #include "runtime/core/base/error.h"
-#include "runtime/core/config/value.h"
 #include "runtime/core/formats/safetensors_reader.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/file_calls.h"
+#include "runtime/core/value/value.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 
 namespace stepop {

@@ -8,7 +8,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/json_text.h"
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
-#include "runtime/core/system/child_process.h"
-#include "runtime/core/system/find_program.h"
+#include "runtime/core/programs/child_process.h"
+#include "runtime/core/programs/find_program.h"
 #include "runtime/train/iterator/hook.h"
 
 namespace stepop {

@@ -8,7 +8,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/interrupt.h"
 #include "runtime/core/base/json_text.h"
-#include "runtime/core/system/child_process.h"
+#include "runtime/core/programs/child_process.h"
 #include "runtime/train/iterator/hook.h"
 
 namespace stepop {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/data/batch.h"
 #include "runtime/train/iterator/context.h"
 #include "runtime/train/iterator/iterator.h"

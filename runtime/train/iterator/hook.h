@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/core/base/ordered_map.h"
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/core/log/logs.h"
 #include "runtime/data/batch.h"
 #include "runtime/train/iterator/context.h"

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "runtime/core/base/error.h"
-#include "runtime/train/loop/non_finite_record.h"
 #include "runtime/train/run/run_directory.h"
+#include "runtime/train/session/non_finite_record.h"
 
 namespace stepop {
 

@@ -8,7 +8,7 @@
 #include "runtime/core/log/console_sink.h"
 #include "runtime/core/log/log_files.h"
 #include "runtime/core/log/metrics_file.h"
-#include "runtime/train/loop/checks/image_range.h"
+#include "runtime/train/checks/image_range.h"
 
 namespace stepop {
 namespace {

@@ -3,8 +3,8 @@
 #include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 
+#include "runtime/core/components/foreign_names.h"
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/foreign_names.h"
 
 namespace stepop {
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "runtime/core/config/references.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/checkpoint/checkpoint_folder.h"
 #include "runtime/train/networks/networks.h"

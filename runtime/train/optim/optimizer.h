@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/core/formats/state.h"
 #include "runtime/train/optim/named_parameters.h"
 #include "runtime/train/optim/schedule.h"

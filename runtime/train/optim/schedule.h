@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/train/when/training_length.h"
 
 namespace stepop {

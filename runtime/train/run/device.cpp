@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "runtime/core/config/foreign_names.h"
+#include "runtime/core/components/foreign_names.h"
 #include "runtime/train/run/thread_wait.h"
 
 // GCC's OpenMP, whose threads LibTorch uses; Clang's OpenMP also has this function. Without

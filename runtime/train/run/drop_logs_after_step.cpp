@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
-#include "runtime/core/config/value.h"
 #include "runtime/core/log/log_files.h"
 #include "runtime/core/log/metrics_file.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/folders.h"
+#include "runtime/core/value/value.h"
 #include "runtime/train/checkpoint/checkpoint_folder.h"
 
 namespace stepop {

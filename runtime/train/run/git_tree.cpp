@@ -16,9 +16,9 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
+#include "runtime/core/programs/child_process.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/checksum.h"
-#include "runtime/core/system/child_process.h"
 
 namespace stepop {
 namespace fs = std::filesystem;

@@ -19,7 +19,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/json_text.h"
-#include "runtime/core/system/child_process.h"
+#include "runtime/core/programs/child_process.h"
 #include "runtime/core/system/look_at_data.h"
 #include "runtime/core/system/stepop_library.h"
 

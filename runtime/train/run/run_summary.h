@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 #include "runtime/train/run/run_lock.h"
 
 namespace stepop {

@@ -6,7 +6,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/nearest.h"
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "runtime/train/step/call_op.h"
 
 namespace stepop {

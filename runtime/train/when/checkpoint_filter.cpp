@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "runtime/core/config/read_pattern.h"
-#include "runtime/core/config/yaml_text.h"
+#include "runtime/core/value/yaml_text.h"
 
 namespace stepop {
 namespace {

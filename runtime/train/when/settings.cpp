@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/core/config/foreign_names.h"
+#include "runtime/core/components/foreign_names.h"
 #include "runtime/core/config/read_pattern.h"
 #include "runtime/train/when/duration.h"
 #include "runtime/train/when/training_length.h"

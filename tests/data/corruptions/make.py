@@ -1,4 +1,4 @@
-"""Makes what tests/runtime/data/datasets/corrupted_images_test.cpp compares with: what DL-Art-School's own
+"""Makes what tests/runtime/data/datasets/pairs/corrupted_images_test.cpp compares with: what DL-Art-School's own
 ImageCorruptor and ImageFolderDataset make of a picture.
 
     make.py CODES    CODES is the folder codes/ of neonbjb/DL-Art-School at f31a333

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "eval_out/write/eval_writer.h"
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/dataset_of.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"

@@ -12,7 +12,7 @@
 
 #include "eval_out/callbacks/callback.h"
 #include "eval_out/write/eval_writer.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/places.h"
 #include "tests/scratch_folder.h"
 

@@ -12,8 +12,8 @@
 
 #include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/write/eval_writer.h"
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/system/read_file.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/eval_out/callbacks/run_callback.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

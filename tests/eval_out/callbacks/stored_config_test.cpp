@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "eval_out/write/eval_writer.h"
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/scratch_folder.h"

@@ -9,7 +9,7 @@
 
 #include "eval_out/read/find_evaluations.h"
 #include "eval_out/write/eval_writer.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/eval_out/datasets/loaded.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/data/dataset.h"
 #include "tests/eval_out/datasets/loaded.h"
 #include "tests/message_of.h"

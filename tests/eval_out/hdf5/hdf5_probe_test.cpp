@@ -11,7 +11,7 @@
 
 #include "eval_out/hdf5/hdf5.h"
 #include "runtime/core/base/interrupt.h"
-#include "runtime/core/system/child_process.h"
+#include "runtime/core/programs/child_process.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/scratch_folder.h"

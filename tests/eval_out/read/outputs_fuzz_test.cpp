@@ -17,7 +17,7 @@
 #include "eval_out/read/eval_statistics.h"
 #include "eval_out/write/eval_writer.h"
 #include "runtime/core/base/error.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/data/dataset.h"
 #include "tests/fuzz.h"
 #include "tests/places.h"

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <string>
 
-#include "iterators/extensible/network_hooks.h"
+#include "iterators/extensible/step/network_hooks.h"
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/train/networks/network.h"

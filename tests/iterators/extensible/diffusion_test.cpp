@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "iterators/extensible/injector.h"
+#include "iterators/extensible/step/injector.h"
 #include "runtime/core/base/error.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/network.h"

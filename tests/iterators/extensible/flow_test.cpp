@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "iterators/extensible/gate.h"
+#include "iterators/extensible/step/gate.h"
 #include "runtime/core/base/error.h"
 
 namespace stepop {

@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-#include "iterators/extensible/left_out.h"
+#include "iterators/extensible/step/left_out.h"
 #include "runtime/core/base/error.h"
 #include "runtime/train/networks/network.h"
 #include "tests/message_of.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "iterators/extensible/injector.h"
-#include "iterators/extensible/loss.h"
+#include "iterators/extensible/step/injector.h"
+#include "iterators/extensible/step/loss.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/train/optim/update.h"
 #include "tests/iterators/extensible/two_steps.h"

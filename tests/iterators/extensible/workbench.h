@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "iterators/extensible/injector.h"
-#include "iterators/extensible/loss.h"
+#include "iterators/extensible/step/injector.h"
+#include "iterators/extensible/step/loss.h"
 #include "tests/test_run.h"
 
 namespace stepop::extensible {

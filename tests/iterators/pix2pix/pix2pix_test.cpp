@@ -8,8 +8,8 @@
 
 #include "eval_out/read/eval_reader.h"
 #include "iterators/losses/perceptual.h"
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/formats/safetensors.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/data/dataset.h"
 #include "runtime/train/optim/schedule.h"
 #include "runtime/train/when/training_length.h"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "eval_out/write/eval_writer.h"
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/formats/gzip_file.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/meta_writer.h"
 #include "tests/dataset_of.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/data/batch_source.h"
 #include "runtime/data/sampler.h"
 #include "tests/dataset_of.h"

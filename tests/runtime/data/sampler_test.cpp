@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/index_range.h"
 #include "tests/message_of.h"
 

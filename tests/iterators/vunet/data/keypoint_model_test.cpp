@@ -6,7 +6,7 @@
 
 #include "iterators/vunet/data/figures.h"
 #include "iterators/vunet/data/stickman.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/message_of.h"
 
 namespace stepop::vunet {

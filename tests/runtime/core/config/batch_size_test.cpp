@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/message_of.h"
 
 namespace stepop {

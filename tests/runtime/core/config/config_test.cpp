@@ -13,8 +13,8 @@
 #include "runtime/core/config/read_pattern.h"
 #include "runtime/core/config/references.h"
 #include "runtime/core/config/resolve.h"
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "tests/message_of.h"
 
 namespace stepop {

@@ -9,11 +9,11 @@
 #include "runtime/core/config/merge.h"
 #include "runtime/core/config/references.h"
 #include "runtime/core/config/resolve.h"
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_scalar.h"
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_scalar.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "tests/fuzz.h"
-#include "tests/runtime/core/config/random_values.h"
+#include "tests/runtime/core/value/random_values.h"
 
 namespace stepop {
 namespace fuzz_test {

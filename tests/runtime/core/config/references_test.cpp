@@ -7,8 +7,8 @@
 #include <set>
 #include <string>
 
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "tests/message_of.h"
 
 namespace stepop {

@@ -2,11 +2,11 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/core/config/difference.h"
 #include "runtime/core/config/merge.h"
 #include "runtime/core/config/references.h"
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/difference.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 

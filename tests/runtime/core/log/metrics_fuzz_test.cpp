@@ -11,8 +11,8 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/random.h"
-#include "runtime/core/config/yaml_scalar.h"
 #include "runtime/core/log/metrics_file.h"
+#include "runtime/core/value/yaml_scalar.h"
 #include "tests/failing_files.h"
 #include "tests/fuzz.h"
 #include "tests/message_of.h"

@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <limits>
 
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/formats/wav_file.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/core/pictures/image_grid.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/failing_files.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

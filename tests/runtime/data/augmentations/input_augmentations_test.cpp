@@ -12,10 +12,10 @@
 #include <set>
 #include <string>
 
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/core/pictures/webp.h"
 #include "runtime/core/system/optional_library.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 

@@ -8,7 +8,7 @@
 #include <ATen/ops/rot90.h>
 #include <doctest/doctest.h>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/data/augmentations/warp.h"
 #include "tests/message_of.h"
 

@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/formats/safetensors.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/data/augmentations/colour.h"
 #include "runtime/data/augmentations/geometry.h"
 #include "tests/dataset_of.h"

@@ -14,7 +14,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/data/python/python_stream.h"
 #include "runtime/data/python/python_worker.h"
-#include "runtime/data/views/example_bytes.h"
+#include "runtime/data/views/cache/example_bytes.h"
 #include "tests/fuzz.h"
 #include "tests/message_of.h"
 #include "tests/runtime/data/python/python_files.h"

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "runtime/core/config/registry.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/components/registry.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/message_of.h"
 
 namespace stepop {

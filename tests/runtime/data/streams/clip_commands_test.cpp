@@ -9,8 +9,8 @@
 #include <string>
 
 #include "runtime/core/pictures/image_file.h"
-#include "runtime/core/system/child_process.h"
-#include "runtime/core/system/find_program.h"
+#include "runtime/core/programs/child_process.h"
+#include "runtime/core/programs/find_program.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/runtime/data/streams/shards.h"

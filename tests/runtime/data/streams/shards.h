@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/data/streams/tar_shards.h"
 #include "tests/scratch_folder.h"
 #include "tests/tar_file.h"

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "runtime/core/base/interrupt_scope.h"
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/data/record_sequence.h"
 #include "runtime/data/stream_dataset.h"
 #include "runtime/data/streams/shard_list.h"

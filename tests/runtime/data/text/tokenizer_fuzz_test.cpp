@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/core/base/error.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/data/text/tokenizer.h"
 #include "tests/fuzz.h"
 #include "tests/places.h"

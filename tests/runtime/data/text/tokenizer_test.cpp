@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/core/base/unicode.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/data/text/split_pattern.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

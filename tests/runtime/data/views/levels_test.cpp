@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "runtime/core/config/registry.h"
+#include "runtime/core/components/registry.h"
 #include "tests/runtime/data/views/numbers.h"
 
 namespace stepop {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/views/example_function.h"
 #include "runtime/data/views/standardization.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "runtime/core/config/resolve.h"
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/tools/cli/help.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"

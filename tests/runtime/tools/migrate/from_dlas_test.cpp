@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 
 namespace stepop {
 namespace from_dlas_keys_test {

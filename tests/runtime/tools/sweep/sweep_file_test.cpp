@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/value.h"
+#include "runtime/core/value/value.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 

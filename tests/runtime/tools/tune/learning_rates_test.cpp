@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "runtime/core/base/random.h"
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 

@@ -5,9 +5,9 @@
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
-#include "runtime/train/loop/session.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/optim/update.h"
+#include "runtime/train/session/session.h"
 #include "tests/message_of.h"
 #include "tests/test_run.h"
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 
 namespace stepop {
 namespace splits_test {

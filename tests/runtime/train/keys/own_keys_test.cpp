@@ -9,7 +9,7 @@
 #include <string>
 
 #include "runtime/core/config/resolve.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/runtime/train/loop/trainer.h"

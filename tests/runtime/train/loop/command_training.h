@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "eval_out/read/eval_reader.h"
-#include "runtime/tools/cli/run_command.h"
+#include "runtime/tools/start/run_command.h"
 #include "tests/message_of.h"
 #include "tests/runtime/train/loop/trainer.h"
 #include "tests/scratch_folder.h"

@@ -10,8 +10,8 @@
 
 #include <cmath>
 
-#include "runtime/core/config/yaml_reader.h"
 #include "runtime/core/formats/safetensors.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/loop/evaluation.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/optim/update.h"

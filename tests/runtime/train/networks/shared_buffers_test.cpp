@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/checkpoint/tracker.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/networks/networks.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/optim/optimizer.h"
 
 namespace stepop::test_networks {

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/core/config/yaml_reader.h"
-#include "runtime/core/config/yaml_writer.h"
 #include "runtime/core/formats/safetensors.h"
+#include "runtime/core/value/yaml_reader.h"
+#include "runtime/core/value/yaml_writer.h"
 #include "runtime/train/optim/metric_schedule.h"
 #include "runtime/train/when/training_length.h"
 #include "tests/message_of.h"

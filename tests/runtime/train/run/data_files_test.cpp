@@ -5,7 +5,7 @@
 #include <chrono>
 #include <filesystem>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/message_of.h"
 #include "tests/scratch_folder.h"
 

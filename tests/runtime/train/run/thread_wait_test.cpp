@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/run/device.h"
 #include "tests/message_of.h"
 

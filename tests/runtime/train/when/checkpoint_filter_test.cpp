@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runtime/core/base/error.h"
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/message_of.h"
 
 namespace stepop {

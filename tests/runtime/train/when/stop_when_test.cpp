@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "tests/message_of.h"
 
 namespace stepop {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/config/yaml_reader.h"
+#include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/optim/schedule.h"
 #include "runtime/train/when/duration.h"
 #include "runtime/train/when/trigger.h"

@@ -1,0 +1,32 @@
+#include "runtime/tools/start/run_source.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/scratch_folder.h"
+
+namespace stepop {
+namespace run_source_test {
+
+/// The callbacks of an evaluation by `-p RUN` of a run whose config has `functor`.
+std::vector<std::string> callbacks(const std::string& functor, bool train) {
+  const ScratchFolder folder;
+  folder.write("run/configs/train_2026-11-21T10-00-00.yaml",
+               "eval_hook: {eval_callbacks: {accuracy: accuracy}}\n" + functor);
+  Arguments arguments;
+  arguments.project = folder.path("run");
+  arguments.train = train;
+  const Config config = read_run_config(arguments, find_source(arguments)).config;
+  if (!config.has("eval_hook/eval_callbacks")) return {};
+  return config.at("eval_hook/eval_callbacks").keys();
+}
+
+TEST_CASE("a functor takes the place of the iterator's callbacks, but not in a training") {
+  using Names = std::vector<std::string>;
+  CHECK((callbacks("", false) == Names{"accuracy"}));
+  CHECK((callbacks("eval_functor: Predict\n", false) == Names{}));
+  CHECK((callbacks("eval_functor: Predict\n", true) == Names{"accuracy"}));
+  CHECK((callbacks("eval_functor: null\n", false) == Names{"accuracy"}));
+}
+
+}  // namespace run_source_test
+}  // namespace stepop
