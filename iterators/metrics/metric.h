@@ -58,6 +58,6 @@ MetricRegistry& metric_classes();
   STEPOP_REGISTER(                                                              \
       ::stepop::metric_classes(), #Class,                                       \
       [](const ::stepop::Config& params) -> std::unique_ptr<::stepop::Metric> { \
-        return std::make_unique<Class>(params);                                 \
+        return ::stepop::make_component<Class>(params);                         \
       },                                                                        \
-      __VA_ARGS__)
+      ::stepop::about_class<Class>(__VA_ARGS__))

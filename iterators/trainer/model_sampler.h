@@ -57,9 +57,9 @@ at::Tensor captioned_rows(const at::Tensor& images, const std::vector<std::strin
       ::stepop::model_samplers(), #Class,                                               \
       [](const ::stepop::Config& params,                                                \
          const ::stepop::Context& context) -> std::unique_ptr<::stepop::ModelSampler> { \
-        return std::make_unique<Class>(params, context);                                \
+        return ::stepop::make_component<Class>(params, context);                        \
       },                                                                                \
-      __VA_ARGS__)
+      ::stepop::about_class<Class>(__VA_ARGS__))
 
 /// Registers a function `Preprocessor make(const stepop::Config& params)`.
 #define STEPOP_REGISTER_PREPROCESSOR(name, make, ...) \

@@ -90,7 +90,8 @@ std::string get_folder(const Config& params, std::string_view key);
 
 /// Registers a class with a constructor that takes its part of the config, `const Config&`:
 /// STEPOP_REGISTER_DATASET(Idx, {"MNIST's format.", {{"images", "", "the file", true}}});
-#define STEPOP_REGISTER_DATASET(Class, ...) \
-  STEPOP_REGISTER(                          \
-      ::stepop::datasets(), #Class,         \
-      [](const ::stepop::Config& params) { return std::make_unique<Class>(params); }, __VA_ARGS__)
+#define STEPOP_REGISTER_DATASET(Class, ...)                                                   \
+  STEPOP_REGISTER(                                                                            \
+      ::stepop::datasets(), #Class,                                                           \
+      [](const ::stepop::Config& params) { return ::stepop::make_component<Class>(params); }, \
+      ::stepop::about_class<Class>(__VA_ARGS__))

@@ -138,6 +138,6 @@ class BatchOrder {
   STEPOP_REGISTER(                                                                          \
       ::stepop::samplers(), #name,                                                          \
       [](const ::stepop::Config& params, const ::stepop::Dataset& dataset, uint64_t seed) { \
-        return std::make_unique<Class>(params, dataset, seed);                              \
+        return ::stepop::make_component<Class>(params, dataset, seed);                      \
       },                                                                                    \
-      __VA_ARGS__)
+      ::stepop::about_class<Class>(__VA_ARGS__))

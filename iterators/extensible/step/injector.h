@@ -68,6 +68,6 @@ std::unique_ptr<Injector> make_injector(const Config& params, Ports& ports);
       ::stepop::extensible::injectors(), #name,                                                   \
       [](const ::stepop::Config& params,                                                          \
          ::stepop::extensible::Ports& ports) -> std::unique_ptr<::stepop::extensible::Injector> { \
-        return std::make_unique<Class>(params, ports);                                            \
+        return ::stepop::make_component<Class>(params, ports);                                    \
       },                                                                                          \
-      __VA_ARGS__)
+      ::stepop::about_class<Class>(__VA_ARGS__))

@@ -47,6 +47,6 @@ std::unique_ptr<Loss> make_loss(const Config& params, Ports& ports);
       ::stepop::extensible::losses(), #name,                                                  \
       [](const ::stepop::Config& params,                                                      \
          ::stepop::extensible::Ports& ports) -> std::unique_ptr<::stepop::extensible::Loss> { \
-        return std::make_unique<Class>(params, ports);                                        \
+        return ::stepop::make_component<Class>(params, ports);                                \
       },                                                                                      \
-      __VA_ARGS__)
+      ::stepop::about_class<Class>(__VA_ARGS__))

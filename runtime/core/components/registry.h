@@ -1,30 +1,51 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "runtime/core/components/parameters.h"
 #include "runtime/core/config/config.h"
 
 namespace stepop {
 
-/// One parameter of a component, as shown by `stepop list`.
-struct Parameter {
-  std::string name;
-  std::string default_value;  ///< As in a config; empty for a required parameter.
-  std::string about;
-  bool is_path = false;  ///< The name of a file or folder, absolute in the saved config.
-};
-
 /// The documentation of a component.
 struct About {
   std::string summary;
-  std::vector<Parameter> parameters;
+  std::vector<Parameter> parameters = {};
 };
 
 /// Turns a registration's optional trailing arguments into an About.
 inline About about(About given = {}) { return given; }
+
+/// The same for a class; one with `Params` has its parameters declared there.
+template <class T>
+About about_class(About given = {}) {
+  if constexpr (HasParams<T>) given.parameters = parameters_of<typename T::Params>();
+  return given;
+}
+
+/// A component by its constructor: from its `Params` and, if it wants it, its part of the config
+/// behind them; from that part alone without `Params`. `arguments` follow.
+template <class T, class... Arguments>
+std::unique_ptr<T> make_component(const Config& config, Arguments&&... arguments) {
+  if constexpr (HasParams<T>) {
+    using Params = typename T::Params;
+    if constexpr (std::is_constructible_v<T, Params, const Config&, Arguments...>) {
+      return std::make_unique<T>(read_parameters<Params>(config), config,
+                                 std::forward<Arguments>(arguments)...);
+    } else {
+      return std::make_unique<T>(read_parameters<Params>(config),
+                                 std::forward<Arguments>(arguments)...);
+    }
+  } else {
+    return std::make_unique<T>(config, std::forward<Arguments>(arguments)...);
+  }
+}
 
 /// One registered name of one kind.
 struct Registration {

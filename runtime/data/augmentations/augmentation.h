@@ -77,7 +77,8 @@ class AugmentationList {
 }  // namespace stepop
 
 /// Registers a class with a constructor that takes its part of the config, `const Config&`.
-#define STEPOP_REGISTER_AUGMENTATION(Class, ...) \
-  STEPOP_REGISTER(                               \
-      ::stepop::augmentations(), #Class,         \
-      [](const ::stepop::Config& params) { return std::make_unique<Class>(params); }, __VA_ARGS__)
+#define STEPOP_REGISTER_AUGMENTATION(Class, ...)                                              \
+  STEPOP_REGISTER(                                                                            \
+      ::stepop::augmentations(), #Class,                                                      \
+      [](const ::stepop::Config& params) { return ::stepop::make_component<Class>(params); }, \
+      ::stepop::about_class<Class>(__VA_ARGS__))

@@ -43,7 +43,8 @@ RecordFilterRegistry& record_filters();
 }  // namespace stepop
 
 /// Registers a class that is derived from RecordFilter and has a constructor from `const Config&`.
-#define STEPOP_REGISTER_RECORD_FILTER(name, Class, ...) \
-  STEPOP_REGISTER(                                      \
-      ::stepop::record_filters(), #name,                \
-      [](const ::stepop::Config& params) { return std::make_unique<Class>(params); }, __VA_ARGS__)
+#define STEPOP_REGISTER_RECORD_FILTER(name, Class, ...)                                       \
+  STEPOP_REGISTER(                                                                            \
+      ::stepop::record_filters(), #name,                                                      \
+      [](const ::stepop::Config& params) { return ::stepop::make_component<Class>(params); }, \
+      ::stepop::about_class<Class>(__VA_ARGS__))

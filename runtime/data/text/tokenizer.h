@@ -51,7 +51,8 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Config& config, std::string_view
 }  // namespace stepop
 
 /// Registers a class with a constructor from `const Config&`.
-#define STEPOP_REGISTER_TOKENIZER(name, Class, ...) \
-  STEPOP_REGISTER(                                  \
-      ::stepop::tokenizers(), #name,                \
-      [](const ::stepop::Config& params) { return std::make_unique<Class>(params); }, __VA_ARGS__)
+#define STEPOP_REGISTER_TOKENIZER(name, Class, ...)                                           \
+  STEPOP_REGISTER(                                                                            \
+      ::stepop::tokenizers(), #name,                                                          \
+      [](const ::stepop::Config& params) { return ::stepop::make_component<Class>(params); }, \
+      ::stepop::about_class<Class>(__VA_ARGS__))

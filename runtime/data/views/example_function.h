@@ -67,7 +67,8 @@ ExampleFunctionRegistry& example_functions();
 
 /// Registers a class that is derived from ExampleFunction and has a constructor from `const
 /// Config&`.
-#define STEPOP_REGISTER_EXAMPLE_FUNCTION(name, Class, ...) \
-  STEPOP_REGISTER(                                         \
-      ::stepop::example_functions(), #name,                \
-      [](const ::stepop::Config& params) { return std::make_unique<Class>(params); }, __VA_ARGS__)
+#define STEPOP_REGISTER_EXAMPLE_FUNCTION(name, Class, ...)                                    \
+  STEPOP_REGISTER(                                                                            \
+      ::stepop::example_functions(), #name,                                                   \
+      [](const ::stepop::Config& params) { return ::stepop::make_component<Class>(params); }, \
+      ::stepop::about_class<Class>(__VA_ARGS__))

@@ -162,14 +162,35 @@ Json schema_of_children(const Node& node, bool is_list) {
   return closed(std::move(properties));
 }
 
-/// What a parameter may be, as far as its default tells: a number may also be a schedule or a list
-/// of numbers, and only a switch is sure to be one.
+/// The schema of a declared type.
+Json schema_of(const ParameterType& type) {
+  if (!type.choices.empty()) return {{"enum", type.choices}};
+  Json schema = schema_of_type(type.kind);
+  if (type.kind != "int" && type.kind != "number") return schema;
+  const Range& range = type.range;
+  const Range all;
+  if (range.lowest > all.lowest) {
+    schema[range.has_lowest ? "minimum" : "exclusiveMinimum"] = range.lowest;
+  }
+  if (range.highest < all.highest) {
+    schema[range.has_highest ? "maximum" : "exclusiveMaximum"] = range.highest;
+  }
+  return schema;
+}
+
+/// What a parameter may be: its type, or as far as its default tells, of which only a switch is
+/// sure to be one.
 Json schema_of(const Parameter& parameter) {
   Json schema = Json::object();
-  try {
-    const Value value = *parse_yaml("x: " + parameter.default_value, {"", 0}).find("x");
-    if (value.is_bool()) schema = with_common({{"type", "boolean"}});
-  } catch (const UsageError&) {  // the default is a sentence
+  if (!parameter.type.kind.empty()) {
+    Json own = schema_of(parameter.type);
+    if (!own.empty()) schema = with_common(std::move(own));
+  } else {
+    try {
+      const Value value = *parse_yaml("x: " + parameter.default_value, {"", 0}).find("x");
+      if (value.is_bool()) schema = with_common({{"type", "boolean"}});
+    } catch (const UsageError&) {  // the default is a sentence
+    }
   }
   schema["description"] = description(parameter.about, parameter.default_value);
   return schema;

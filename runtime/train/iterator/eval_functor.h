@@ -46,6 +46,6 @@ std::unique_ptr<Iterator> iterator_of_functor(const Config& config, const Contex
       ::stepop::eval_functors(), #Class,                                               \
       [](const ::stepop::Config& params,                                               \
          const ::stepop::Context& context) -> std::unique_ptr<::stepop::EvalFunctor> { \
-        return std::make_unique<Class>(params, context);                               \
+        return ::stepop::make_component<Class>(params, context);                       \
       },                                                                               \
-      __VA_ARGS__)
+      ::stepop::about_class<Class>(__VA_ARGS__))

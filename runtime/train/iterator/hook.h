@@ -118,9 +118,11 @@ HookRegistry& hooks();
 
 /// Registers a Hook with a constructor `Class(const stepop::Config& params, const stepop::Context&
 /// context)`; `params` is its part of the config, and `context` outlives it.
-#define STEPOP_REGISTER_HOOK(Class, ...)                                                           \
-  STEPOP_REGISTER(                                                                                 \
-      ::stepop::hooks(), #Class,                                                                   \
-      [](const ::stepop::Config& params, const ::stepop::Context& context)                         \
-          -> std::unique_ptr<::stepop::Hook> { return std::make_unique<Class>(params, context); }, \
-      __VA_ARGS__)
+#define STEPOP_REGISTER_HOOK(Class, ...)                                        \
+  STEPOP_REGISTER(                                                              \
+      ::stepop::hooks(), #Class,                                                \
+      [](const ::stepop::Config& params,                                        \
+         const ::stepop::Context& context) -> std::unique_ptr<::stepop::Hook> { \
+        return ::stepop::make_component<Class>(params, context);                \
+      },                                                                        \
+      ::stepop::about_class<Class>(__VA_ARGS__))

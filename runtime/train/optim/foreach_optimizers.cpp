@@ -10,6 +10,7 @@
 #include <ATen/ops/_foreach_sqrt.h>
 #include <ATen/ops/_fused_adagrad.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,10 +23,22 @@ namespace {
 
 class Adagrad : public ForeachOptimizer {
  public:
-  Adagrad(const Config& config, NamedParameters parameters)
-      : ForeachOptimizer(config, std::move(parameters), {.lr = 1e-2, .slots = {"sum"}}),
-        lr_decay_(read_non_negative(config, "lr_decay", 0)),
-        eps_(read_non_negative(config, "eps", 1e-10)) {}
+  struct Params : OptimizerParams {
+    double lr_decay = 0;
+    double eps = 1e-10;
+
+    Params() { lr = 1e-2; }
+    void declare(Parameters& p) {
+      p.add("lr_decay", lr_decay, "lr is divided by 1 + updates * lr_decay", at_least(0));
+      p.add("eps", eps, "added to the root of the sum of squares", at_least(0));
+    }
+  };
+
+  Adagrad(const Params& params, const Config& config, NamedParameters parameters)
+      : ForeachOptimizer(config, std::move(parameters),
+                         {.lr = params.lr, .weight_decay = params.weight_decay, .slots = {"sum"}}),
+        lr_decay_(params.lr_decay),
+        eps_(params.eps) {}
 
  private:
   void change(const Bucket& bucket, double lr, double weight_decay) override {
@@ -52,78 +65,85 @@ class Adagrad : public ForeachOptimizer {
   double eps_;
 };
 
-STEPOP_REGISTER_OPTIMIZER(
-    Adagrad, {"Adagrad (Duchi et al. 2011), as torch.optim.Adagrad.",
-              optimizer_parameters("1e-2", "0",
-                                   {{"lr_decay", "0", "lr is divided by 1 + updates * lr_decay"},
-                                    {"eps", "1e-10", "added to the root of the sum of squares"}})});
+STEPOP_REGISTER_OPTIMIZER(Adagrad, {"Adagrad (Duchi et al. 2011), as torch.optim.Adagrad."});
 
 class RMSprop : public ForeachOptimizer {
  public:
-  RMSprop(const Config& config, NamedParameters parameters)
-      : ForeachOptimizer(config, std::move(parameters), traits(config)),
-        alpha_(config.get("alpha", 0.99)),
-        eps_(read_non_negative(config, "eps", 1e-8)),
-        momentum_(config.get("momentum", 0.0)),
-        centered_(config.get("centered", false)) {}
+  struct Params : OptimizerParams {
+    double alpha = 0.99;
+    double eps = 1e-8;
+    double momentum = 0;
+    bool centered = false;
+
+    Params() { lr = 1e-2; }
+    void declare(Parameters& p) {
+      p.add("alpha", alpha, "decay of the average of squares", at_least(0).at_most(1));
+      p.add("eps", eps, "added to the root of the average square", at_least(0));
+      p.add("momentum", momentum, "how much of the last change is kept", at_least(0));
+      p.add("centered", centered, "divides by the standard deviation");
+    }
+  };
+
+  RMSprop(const Params& params, const Config& config, NamedParameters parameters)
+      : ForeachOptimizer(config, std::move(parameters), traits(params)), p_(params) {}
 
  private:
-  static Traits traits(const Config& config) {
-    Traits traits = {.lr = 1e-2, .slots = {"square_avg"}};
-    const double alpha = config.get("alpha", 0.99);
-    if (alpha < 0 || alpha > 1) throw config.error("alpha", "expected a number from 0 to 1");
-    if (read_non_negative(config, "momentum", 0) > 0) traits.slots.emplace_back("momentum_buffer");
-    if (config.get("centered", false)) traits.slots.emplace_back("grad_avg");
+  static Traits traits(const Params& params) {
+    Traits traits = {.lr = params.lr, .weight_decay = params.weight_decay, .slots = {"square_avg"}};
+    if (params.momentum > 0) traits.slots.emplace_back("momentum_buffer");
+    if (params.centered) traits.slots.emplace_back("grad_avg");
     return traits;
   }
 
   void change(const Bucket& bucket, double lr, double weight_decay) override {
     const Tensors gradients = decayed(bucket, weight_decay);
     const auto& squares = bucket.slots[0];
-    at::_foreach_mul_(squares, alpha_);
-    at::_foreach_addcmul_(squares, gradients, gradients, 1 - alpha_);
+    at::_foreach_mul_(squares, p_.alpha);
+    at::_foreach_addcmul_(squares, gradients, gradients, 1 - p_.alpha);
     Tensors roots;
-    if (centered_) {
+    if (p_.centered) {
       const auto& means = bucket.slots.back();
-      at::_foreach_lerp_(means, gradients, 1 - alpha_);
+      at::_foreach_lerp_(means, gradients, 1 - p_.alpha);
       Tensors variances = at::_foreach_addcmul(squares, means, means, -1);
       at::_foreach_sqrt_(variances);
       roots = std::move(variances);
     } else {
       roots = at::_foreach_sqrt(squares);
     }
-    at::_foreach_add_(roots, eps_);
-    if (momentum_ == 0) return at::_foreach_addcdiv_(bucket.parameters, gradients, roots, -lr);
+    at::_foreach_add_(roots, p_.eps);
+    if (p_.momentum == 0) return at::_foreach_addcdiv_(bucket.parameters, gradients, roots, -lr);
     const auto& momenta = bucket.slots[1];
-    at::_foreach_mul_(momenta, momentum_);
+    at::_foreach_mul_(momenta, p_.momentum);
     at::_foreach_addcdiv_(momenta, gradients, roots);
     at::_foreach_add_(bucket.parameters, momenta, -lr);
   }
 
-  double alpha_;
-  double eps_;
-  double momentum_;
-  bool centered_;
+  Params p_;
 };
 
-STEPOP_REGISTER_OPTIMIZER(
-    RMSprop, {"RMSprop (Hinton 2012), as torch.optim.RMSprop.",
-              optimizer_parameters("1e-2", "0",
-                                   {{"alpha", "0.99", "decay of the average of squares"},
-                                    {"eps", "1e-8", "added to the root of the average square"},
-                                    {"momentum", "0", "how much of the last change is kept"},
-                                    {"centered", "false", "divides by the standard deviation"}})});
+STEPOP_REGISTER_OPTIMIZER(RMSprop, {"RMSprop (Hinton 2012), as torch.optim.RMSprop."});
 
 /// Zeiler 2012.
 class Adadelta : public ForeachOptimizer {
  public:
-  Adadelta(const Config& config, NamedParameters parameters)
+  struct Params : OptimizerParams {
+    double rho = 0.9;
+    double eps = 1e-6;
+
+    Params() { lr = 1; }
+    void declare(Parameters& p) {
+      p.add("rho", rho, "decay of both averages of squares", at_least(0).at_most(1));
+      p.add("eps", eps, "added to both before their roots", at_least(0));
+    }
+  };
+
+  Adadelta(const Params& params, const Config& config, NamedParameters parameters)
       : ForeachOptimizer(config, std::move(parameters),
-                         {.lr = 1, .slots = {"square_avg", "acc_delta"}}),
-        rho_(config.get("rho", 0.9)),
-        eps_(read_non_negative(config, "eps", 1e-6)) {
-    if (rho_ < 0 || rho_ > 1) throw config.error("rho", "expected a number from 0 to 1");
-  }
+                         {.lr = params.lr,
+                          .weight_decay = params.weight_decay,
+                          .slots = {"square_avg", "acc_delta"}}),
+        rho_(params.rho),
+        eps_(params.eps) {}
 
  private:
   void change(const Bucket& bucket, double lr, double weight_decay) override {
@@ -145,37 +165,42 @@ class Adadelta : public ForeachOptimizer {
   double eps_;
 };
 
-STEPOP_REGISTER_OPTIMIZER(
-    Adadelta, {"Adadelta (Zeiler 2012), as torch.optim.Adadelta.",
-               optimizer_parameters("1", "0",
-                                    {{"rho", "0.9", "decay of both averages of squares"},
-                                     {"eps", "1e-6", "added to both before their roots"}})});
+STEPOP_REGISTER_OPTIMIZER(Adadelta, {"Adadelta (Zeiler 2012), as torch.optim.Adadelta."});
 
 /// Chen et al. 2023, algorithm 2.
 class Lion : public ForeachOptimizer {
  public:
-  Lion(const Config& config, NamedParameters parameters)
-      : ForeachOptimizer(config, std::move(parameters), {.lr = 1e-4, .slots = {"exp_avg"}}),
-        betas_(read_betas(config, 0.9, 0.99)) {}
+  struct Params : OptimizerParams {
+    std::array<double, 2> betas = {0.9, 0.99};
+
+    Params() { lr = 1e-4; }
+    void declare(Parameters& p) {
+      p.add("betas", betas, "decay of the average, for the sign and for what is kept",
+            at_least(0).below(1));
+    }
+  };
+
+  Lion(const Params& params, const Config& config, NamedParameters parameters)
+      : ForeachOptimizer(
+            config, std::move(parameters),
+            {.lr = params.lr, .weight_decay = params.weight_decay, .slots = {"exp_avg"}}),
+        betas_(params.betas) {}
 
  private:
   void change(const Bucket& bucket, double lr, double weight_decay) override {
     const auto& averages = bucket.slots[0];
-    Tensors signs = at::_foreach_lerp(averages, bucket.gradients, 1 - betas_.first);
+    Tensors signs = at::_foreach_lerp(averages, bucket.gradients, 1 - betas_[0]);
     at::_foreach_sign_(signs);
     if (weight_decay != 0) at::_foreach_mul_(bucket.parameters, 1 - lr * weight_decay);
     at::_foreach_add_(bucket.parameters, signs, -lr);
-    at::_foreach_lerp_(averages, bucket.gradients, 1 - betas_.second);
+    at::_foreach_lerp_(averages, bucket.gradients, 1 - betas_[1]);
   }
 
-  std::pair<double, double> betas_;
+  std::array<double, 2> betas_;
 };
 
 STEPOP_REGISTER_OPTIMIZER(
-    Lion, {"Lion (Chen et al. 2023): the sign of a momentum, with decoupled weight decay.",
-           optimizer_parameters("1e-4", "0",
-                                {{"betas", "[0.9, 0.99]",
-                                  "decay of the average, for the sign and for what is kept"}})});
+    Lion, {"Lion (Chen et al. 2023): the sign of a momentum, with decoupled weight decay."});
 
 }  // namespace
 }  // namespace stepop

@@ -11,6 +11,7 @@
 #include <ATen/ops/where.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -20,25 +21,40 @@
 namespace stepop {
 namespace {
 
-/// The number at `path`, which may be infinite. Throws UsageError unless it is above 0.
-double read_positive(const Config& config, const char* path, double fallback) {
-  const double number = config.get(path, fallback);
-  if (number > 0) return number;
-  throw config.error(path, fmt::format("expected more than 0, found {}", number));
-}
-
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
 /// You et al. 2020, algorithm 2.
 class LAMB : public ForeachOptimizer {
  public:
-  LAMB(const Config& config, NamedParameters parameters)
+  struct Params : OptimizerParams {
+    std::array<double, 2> betas = {0.9, 0.999};
+    double eps = 1e-6;
+    bool bias_correction = true;
+    double max_weight_norm = kNoBound;
+
+    void declare(Parameters& p) {
+      p.add("betas", betas, "decay of the averages of the gradient and its square",
+            at_least(0).below(1));
+      p.add("eps", eps, "added to the root of the average square", at_least(0));
+      p.add("bias_correction", bias_correction,
+            "averages of few gradients count in full, as in Adam");
+      p.add("max_weight_norm", max_weight_norm, "the norm of weights counts as this at most",
+            above(0));
+      p.describe({"adapt",
+                  "true",
+                  "false, in one of groups: AdamW's change, whatever the norms",
+                  false,
+                  {.kind = "bool"}});
+    }
+  };
+
+  LAMB(const Params& params, const Config& config, NamedParameters parameters)
       : ForeachOptimizer(config, std::move(parameters),
-                         {.lr = 1e-3, .slots = {"exp_avg", "exp_avg_sq"}, .reads_adapt = true}),
-        betas_(read_betas(config, 0.9, 0.999)),
-        eps_(read_non_negative(config, "eps", 1e-6)),
-        corrects_bias_(config.get("bias_correction", true)),
-        max_weight_norm_(read_positive(config, "max_weight_norm", kNoBound)) {}
+                         {.lr = params.lr,
+                          .weight_decay = params.weight_decay,
+                          .slots = {"exp_avg", "exp_avg_sq"},
+                          .reads_adapt = true}),
+        p_(params) {}
 
  private:
   /// 1 - beta ^ step, for every parameter.
@@ -55,19 +71,19 @@ class LAMB : public ForeachOptimizer {
     if (!bucket.adapt.value_or(true)) {
       constexpr double kEps = 1e-8;  // AdamW's default
       return at::_fused_adamw_(bucket.parameters, bucket.gradients, averages, squares, {},
-                               bucket.steps, lr, betas_.first, betas_.second, weight_decay, kEps,
+                               bucket.steps, lr, p_.betas[0], p_.betas[1], weight_decay, kEps,
                                /*amsgrad=*/false, /*maximize=*/false);
     }
-    at::_foreach_lerp_(averages, bucket.gradients, 1 - betas_.first);
-    at::_foreach_mul_(squares, betas_.second);
-    at::_foreach_addcmul_(squares, bucket.gradients, bucket.gradients, 1 - betas_.second);
-    Tensors roots = corrects_bias_
-                        ? at::_foreach_div(squares, bias_correction(bucket, betas_.second))
+    at::_foreach_lerp_(averages, bucket.gradients, 1 - p_.betas[0]);
+    at::_foreach_mul_(squares, p_.betas[1]);
+    at::_foreach_addcmul_(squares, bucket.gradients, bucket.gradients, 1 - p_.betas[1]);
+    Tensors roots = p_.bias_correction
+                        ? at::_foreach_div(squares, bias_correction(bucket, p_.betas[1]))
                         : at::_foreach_add(squares, 0);
     at::_foreach_sqrt_(roots);
-    at::_foreach_add_(roots, eps_);
-    Tensors changes = corrects_bias_
-                          ? at::_foreach_div(averages, bias_correction(bucket, betas_.first))
+    at::_foreach_add_(roots, p_.eps);
+    Tensors changes = p_.bias_correction
+                          ? at::_foreach_div(averages, bias_correction(bucket, p_.betas[0]))
                           : at::_foreach_add(averages, 0);
     at::_foreach_div_(changes, roots);
     if (weight_decay != 0) at::_foreach_add_(changes, bucket.parameters, weight_decay);
@@ -78,29 +94,18 @@ class LAMB : public ForeachOptimizer {
       const at::Tensor& weights = weight_norms[i];
       const at::Tensor is_zero = weights.eq(0).logical_or(change_norms[i].eq(0));
       const at::Tensor bounded =
-          max_weight_norm_ < kNoBound ? weights.clamp_max(max_weight_norm_) : weights;
+          p_.max_weight_norm < kNoBound ? weights.clamp_max(p_.max_weight_norm) : weights;
       trust.push_back(at::where(is_zero, 1.0, bounded.div(change_norms[i])));
     }
     at::_foreach_mul_(changes, trust);
     at::_foreach_add_(bucket.parameters, changes, -lr);
   }
 
-  std::pair<double, double> betas_;
-  double eps_;
-  bool corrects_bias_;
-  double max_weight_norm_;
+  Params p_;
 };
 
 STEPOP_REGISTER_OPTIMIZER(
-    LAMB,
-    {"LAMB (You et al. 2020), for large batches: Adam's change, as long as the weights.",
-     optimizer_parameters(
-         "1e-3", "0",
-         {{"betas", "[0.9, 0.999]", "decay of the averages of the gradient and its square"},
-          {"eps", "1e-6", "added to the root of the average square"},
-          {"bias_correction", "true", "averages of few gradients count in full, as in Adam"},
-          {"max_weight_norm", ".inf", "the norm of weights counts as this at most"},
-          {"adapt", "true", "false, in one of groups: AdamW's change, whatever the norms"}})});
+    LAMB, {"LAMB (You et al. 2020), for large batches: Adam's change, as long as the weights."});
 
 /// LARS (You, Gitman and Ginsburg 2017), and LARC, whose rate never exceeds `lr`, as in NVIDIA's
 /// apex: stochastic gradient descent with a rate for each tensor of weights, trust_coefficient *
@@ -108,25 +113,45 @@ STEPOP_REGISTER_OPTIMIZER(
 /// `lr`; with `clip` it is at most `lr`.
 class LARS : public ForeachOptimizer {
  public:
-  LARS(const Config& config, NamedParameters parameters)
-      : ForeachOptimizer(config, std::move(parameters), traits(config)),
-        momentum_(config.get("momentum", 0.9)),
-        trust_(read_positive(config, "trust_coefficient", 0.02)),
-        eps_(read_non_negative(config, "eps", 1e-8)),
-        clips_(config.get("clip", true)) {}
+  struct Params : OptimizerParams {
+    double momentum = 0.9;
+    double trust_coefficient = 0.02;
+    double eps = 1e-8;
+    bool clip = true;
+
+    Params() { lr = 0.1; }
+    void declare(Parameters& p) {
+      p.add("momentum", momentum, "how much of the last change is kept", at_least(0));
+      p.add("trust_coefficient", trust_coefficient, "of the norm of weights, for one change",
+            above(0));
+      p.add("eps", eps, "added to the norm of the gradient", at_least(0));
+      p.add("clip", clip, "true, as LARC: the rate is lr at most; false: it is multiplied by lr");
+      p.describe({"adapt",
+                  "for 2 or more dimensions",
+                  "in one of groups: true or false. What is not adapted, such as biases and norms, "
+                  "has neither momentum nor decay",
+                  false,
+                  {.kind = "bool"}});
+    }
+  };
+
+  LARS(const Params& params, const Config& config, NamedParameters parameters)
+      : ForeachOptimizer(config, std::move(parameters), traits(params)), p_(params) {}
 
  private:
-  static Traits traits(const Config& config) {
-    Traits traits = {.lr = 0.1, .slots = {}, .reads_adapt = true};
-    if (read_non_negative(config, "momentum", 0.9) > 0) traits.slots = {"momentum_buffer"};
+  static Traits traits(const Params& params) {
+    Traits traits = {
+        .lr = params.lr, .weight_decay = params.weight_decay, .slots = {}, .reads_adapt = true};
+    if (params.momentum > 0) traits.slots = {"momentum_buffer"};
     return traits;
   }
 
   /// The factor for the gradient and the decay, []; `weights` and `gradient` are norms, [].
   at::Tensor rate(const at::Tensor& weights, const at::Tensor& gradient, double lr,
                   double weight_decay) const {
-    at::Tensor rate = weights.mul(trust_).div(gradient.add(weights, weight_decay).add(eps_));
-    if (clips_) rate = rate.div(lr).clamp_max(1);
+    at::Tensor rate =
+        weights.mul(p_.trust_coefficient).div(gradient.add(weights, weight_decay).add(p_.eps));
+    if (p_.clip) rate = rate.div(lr).clamp_max(1);
     return at::where(weights.eq(0), 1.0, at::where(gradient.eq(0), 0.0, rate));
   }
 
@@ -141,7 +166,7 @@ class LARS : public ForeachOptimizer {
       }
       adapted.push_back(parameter);
       gradients.push_back(bucket.gradients[i]);
-      if (momentum_ > 0) momenta.push_back(bucket.slots[0][i]);
+      if (p_.momentum > 0) momenta.push_back(bucket.slots[0][i]);
     }
     if (!plain.empty()) at::_foreach_add_(plain, plain_gradients, -lr);
     if (adapted.empty()) return;
@@ -153,33 +178,20 @@ class LARS : public ForeachOptimizer {
     }
     Tensors changes = at::_foreach_add(gradients, adapted, weight_decay);
     at::_foreach_mul_(changes, rates);
-    if (momentum_ > 0) {
-      at::_foreach_mul_(momenta, momentum_);
+    if (p_.momentum > 0) {
+      at::_foreach_mul_(momenta, p_.momentum);
       at::_foreach_add_(momenta, changes);
       changes = std::move(momenta);
     }
     at::_foreach_add_(adapted, changes, -lr);
   }
 
-  double momentum_;
-  double trust_;
-  double eps_;
-  bool clips_;
+  Params p_;
 };
 
 STEPOP_REGISTER_OPTIMIZER(
-    LARS,
-    {"LARS (You et al. 2017), for large batches: each tensor's rate follows the norm of its "
-     "weights.",
-     optimizer_parameters(
-         "0.1", "0",
-         {{"momentum", "0.9", "how much of the last change is kept"},
-          {"trust_coefficient", "0.02", "of the norm of weights, for one change"},
-          {"eps", "1e-8", "added to the norm of the gradient"},
-          {"clip", "true", "true, as LARC: the rate is lr at most; false: it is multiplied by lr"},
-          {"adapt", "for 2 or more dimensions",
-           "in one of groups: true or false. What is not adapted, such as biases and norms, has "
-           "neither momentum nor decay"}})});
+    LARS, {"LARS (You et al. 2017), for large batches: each tensor's rate follows the norm of its "
+           "weights."});
 
 }  // namespace
 }  // namespace stepop

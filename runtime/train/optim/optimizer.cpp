@@ -11,6 +11,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -106,19 +108,39 @@ OptimizerRegistry& optimizers() {
   return registry;
 }
 
+std::vector<Parameter> optimizer_parameters(const OptimizerParams& usual,
+                                            std::vector<Parameter> own) {
+  Parameters p;
+  double lr = usual.lr;
+  double weight_decay = usual.weight_decay;
+  p.add("lr", lr, "learning rate, a number or a schedule");
+  p.add("weight_decay", weight_decay, "a number or a schedule");
+  std::vector<Parameter> all = p.all();
+  for (Parameter& one : all) one.type.kind = "schedule";
+  std::ranges::move(own, std::back_inserter(all));
+  for (const auto& [name, kind, usual_text, about] :
+       {std::array{"groups", "list", "none",
+                   "list of {match: REGEX, lr: ..., weight_decay: ...}: other values for "
+                   "parameters whose name matches, also one of a list; the first match wins"},
+        std::array{"clip_norm", "any", "none",
+                   "gradients are scaled down to this norm over all of them"},
+        std::array{"clip_by", "text", "all",
+                   "group: each of groups, and the rest, by a norm of its own"},
+        std::array{"clip_value", "any", "none",
+                   "gradients are cut to at most this, before clip_norm"},
+        std::array{"clear_state_at", "list", "none",
+                   "list of training steps in which averages and momenta begin anew"}}) {
+    all.push_back({name, usual_text, about, false, {.kind = kind}});
+  }
+  return all;
+}
+
 std::vector<Parameter> optimizer_parameters(std::string lr, std::string weight_decay,
                                             std::vector<Parameter> own) {
-  own.insert(own.begin(), {{"lr", std::move(lr), "learning rate, a number or a schedule"},
-                           {"weight_decay", std::move(weight_decay), "a number or a schedule"}});
-  own.push_back({"groups", "none",
-                 "list of {match: REGEX, lr: ..., weight_decay: ...}: other values for "
-                 "parameters whose name matches, also one of a list; the first match wins"});
-  own.push_back({"clip_norm", "none", "gradients are scaled down to this norm over all of them"});
-  own.push_back({"clip_by", "all", "group: each of groups, and the rest, by a norm of its own"});
-  own.push_back({"clip_value", "none", "gradients are cut to at most this, before clip_norm"});
-  own.push_back({"clear_state_at", "none",
-                 "list of training steps in which averages and momenta begin anew"});
-  return own;
+  std::vector<Parameter> all = optimizer_parameters(OptimizerParams(), std::move(own));
+  all[0].default_value = std::move(lr);
+  all[1].default_value = std::move(weight_decay);
+  return all;
 }
 
 std::pair<double, double> read_betas(const Config& config, double beta1, double beta2,

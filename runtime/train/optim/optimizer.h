@@ -160,6 +160,26 @@ class Optimizer {
 using OptimizerRegistry = Registry<std::unique_ptr<Optimizer>(const Config&, NamedParameters)>;
 OptimizerRegistry& optimizers();
 
+/// What every optimizer has; the `Params` of one begin with it, and change the defaults.
+struct OptimizerParams {
+  double lr = 1e-3;
+  double weight_decay = 0;
+};
+
+/// The parameters of every optimizer around its `own` ones.
+std::vector<Parameter> optimizer_parameters(const OptimizerParams& usual,
+                                            std::vector<Parameter> own);
+
+/// The documentation of an optimizer; one with `Params` has its parameters declared there.
+template <class T>
+About about_optimizer(About given = {}) {
+  if constexpr (HasParams<T>) {
+    given.parameters =
+        optimizer_parameters(typename T::Params(), parameters_of<typename T::Params>());
+  }
+  return given;
+}
+
 /// The parameters of every optimizer in a config, `lr` and `weight_decay` with these defaults,
 /// followed by the optimizer's `own` parameters; for `About`.
 std::vector<Parameter> optimizer_parameters(std::string lr, std::string weight_decay,
@@ -174,12 +194,12 @@ double read_non_negative(const Config& config, std::string_view path, double fal
 
 }  // namespace stepop
 
-/// Registers a class with a constructor from `const Config&`, its part of the config, and
-/// `NamedParameters`.
+/// Registers a class with a constructor from its `Params`, which begin with OptimizerParams,
+/// `const Config&`, its part of the config, and `NamedParameters`.
 #define STEPOP_REGISTER_OPTIMIZER(Class, ...)                                    \
   STEPOP_REGISTER(                                                               \
       ::stepop::optimizers(), #Class,                                            \
       [](const ::stepop::Config& params, ::stepop::NamedParameters parameters) { \
-        return std::make_unique<Class>(params, std::move(parameters));           \
+        return ::stepop::make_component<Class>(params, std::move(parameters));   \
       },                                                                         \
-      __VA_ARGS__)
+      ::stepop::about_optimizer<Class>(__VA_ARGS__))

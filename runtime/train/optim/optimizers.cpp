@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,22 +19,31 @@ namespace {
 /// Stochastic gradient descent with momentum, as torch.optim.SGD.
 class SGD : public Optimizer {
  public:
-  SGD(const Config& config, NamedParameters parameters)
-      : Optimizer(config, std::move(parameters), traits(config)),
-        momentum_(config.get("momentum", 0.0)),
-        dampening_(config.get("dampening", 0.0)),
-        nesterov_(config.get("nesterov", false)) {
-    if (nesterov_ && (momentum_ == 0 || dampening_ != 0)) {
+  struct Params : OptimizerParams {
+    double momentum = 0;
+    double dampening = 0;
+    bool nesterov = false;
+
+    void declare(Parameters& p) {
+      p.add("momentum", momentum, "how much of the last change is kept", at_least(0));
+      p.add("dampening", dampening, "how much less a gradient adds to the momentum");
+      p.add("nesterov", nesterov, "looks ahead along the momentum");
+    }
+  };
+
+  SGD(const Params& params, const Config& config, NamedParameters parameters)
+      : Optimizer(config, std::move(parameters), traits(params)), p_(params) {
+    if (p_.nesterov && (p_.momentum == 0 || p_.dampening != 0)) {
       throw config.error("nesterov", fmt::format("needs a momentum above 0 and a dampening of 0, "
                                                  "found a momentum of {} and a dampening of {}",
-                                                 momentum_, dampening_));
+                                                 p_.momentum, p_.dampening));
     }
   }
 
  private:
-  static Traits traits(const Config& config) {
-    Traits traits;
-    if (read_non_negative(config, "momentum", 0) > 0) {
+  static Traits traits(const Params& params) {
+    Traits traits = {.lr = params.lr, .weight_decay = params.weight_decay, .slots = {}};
+    if (params.momentum > 0) {
       traits.slots = {"momentum_buffer"};
       traits.first_update_differs = true;
     }
@@ -65,45 +75,47 @@ class SGD : public Optimizer {
 
   void call(const Bucket& bucket, at::TensorList parameters, at::TensorList gradients,
             at::TensorList momenta, double lr, double weight_decay, bool is_first_step) const {
-    at::_fused_sgd_(parameters, gradients, momenta, weight_decay, momentum_, lr, dampening_,
-                    nesterov_, /*maximize=*/false, is_first_step, /*grad_scale=*/{},
+    at::_fused_sgd_(parameters, gradients, momenta, weight_decay, p_.momentum, lr, p_.dampening,
+                    p_.nesterov, /*maximize=*/false, is_first_step, /*grad_scale=*/{},
                     bucket.found_inf);
   }
 
-  double momentum_;
-  double dampening_;
-  bool nesterov_;
+  Params p_;
 };
 
-STEPOP_REGISTER_OPTIMIZER(
-    SGD, {"Stochastic gradient descent with momentum, as torch.optim.SGD.",
-          optimizer_parameters("1e-3", "0",
-                               {{"momentum", "0", "how much of the last change is kept"},
-                                {"dampening", "0", "how much less a gradient adds to the momentum"},
-                                {"nesterov", "false", "looks ahead along the momentum"}})});
+STEPOP_REGISTER_OPTIMIZER(SGD, {"Stochastic gradient descent with momentum, as torch.optim.SGD."});
 
 /// The common part of Adam and AdamW, which differ only in where the weight decay acts.
 class AdamBase : public Optimizer {
+ public:
+  struct Params : OptimizerParams {
+    std::array<double, 2> betas = {0.9, 0.999};
+    double eps = 1e-8;
+    bool amsgrad = false;
+
+    void declare(Parameters& p) {
+      p.add("betas", betas, "decay of the averages of the gradient and of its square",
+            at_least(0).below(1));
+      p.add("eps", eps, "added to the root of the average square", at_least(0));
+      p.add("amsgrad", amsgrad, "divides by the largest average square so far (Reddi et al. 2018)");
+    }
+  };
+
  protected:
-  AdamBase(const Config& config, NamedParameters parameters, double default_weight_decay)
-      : Optimizer(config, std::move(parameters), traits(config, default_weight_decay)),
-        betas_(read_betas(config, 0.9, 0.999)),
-        eps_(read_non_negative(config, "eps", 1e-8)),
-        amsgrad_(config.get("amsgrad", false)) {}
+  AdamBase(const Params& params, const Config& config, NamedParameters parameters)
+      : Optimizer(config, std::move(parameters), traits(params)), p_(params) {}
 
   at::TensorList max_exp_avg_sqs(const Bucket& bucket) const {
-    return amsgrad_ ? at::TensorList(bucket.slots[2]) : at::TensorList();
+    return p_.amsgrad ? at::TensorList(bucket.slots[2]) : at::TensorList();
   }
 
-  std::pair<double, double> betas_;
-  double eps_;
-  bool amsgrad_;
+  Params p_;
 
  private:
-  static Traits traits(const Config& config, double default_weight_decay) {
+  static Traits traits(const Params& params) {
     Traits traits = {
-        .lr = 1e-3, .weight_decay = default_weight_decay, .slots = {"exp_avg", "exp_avg_sq"}};
-    if (config.get("amsgrad", false)) traits.slots.emplace_back("max_exp_avg_sq");
+        .lr = params.lr, .weight_decay = params.weight_decay, .slots = {"exp_avg", "exp_avg_sq"}};
+    if (params.amsgrad) traits.slots.emplace_back("max_exp_avg_sq");
     return traits;
   }
 };
@@ -111,14 +123,15 @@ class AdamBase : public Optimizer {
 /// Adam (Kingma and Ba 2015), as torch.optim.Adam: weight decay is added to the gradient.
 class Adam : public AdamBase {
  public:
-  Adam(const Config& config, NamedParameters parameters)
-      : AdamBase(config, std::move(parameters), 0) {}
+  using AdamBase::Params;
+  Adam(const Params& params, const Config& config, NamedParameters parameters)
+      : AdamBase(params, config, std::move(parameters)) {}
 
  private:
   void update(const Bucket& bucket, double lr, double weight_decay) override {
     at::_fused_adam_(bucket.parameters, bucket.gradients, bucket.slots[0], bucket.slots[1],
-                     max_exp_avg_sqs(bucket), bucket.steps, lr, betas_.first, betas_.second,
-                     weight_decay, eps_, amsgrad_, /*maximize=*/false, /*grad_scale=*/{},
+                     max_exp_avg_sqs(bucket), bucket.steps, lr, p_.betas[0], p_.betas[1],
+                     weight_decay, p_.eps, p_.amsgrad, /*maximize=*/false, /*grad_scale=*/{},
                      bucket.found_inf);
   }
 };
@@ -126,33 +139,27 @@ class Adam : public AdamBase {
 /// Adam with decoupled weight decay (Loshchilov and Hutter 2019), as torch.optim.AdamW.
 class AdamW : public AdamBase {
  public:
-  AdamW(const Config& config, NamedParameters parameters)
-      : AdamBase(config, std::move(parameters), 1e-2) {}
+  struct Params : AdamBase::Params {
+    Params() { weight_decay = 1e-2; }
+  };
+
+  AdamW(const Params& params, const Config& config, NamedParameters parameters)
+      : AdamBase(params, config, std::move(parameters)) {}
 
  private:
   void update(const Bucket& bucket, double lr, double weight_decay) override {
     at::_fused_adamw_(bucket.parameters, bucket.gradients, bucket.slots[0], bucket.slots[1],
-                      max_exp_avg_sqs(bucket), bucket.steps, lr, betas_.first, betas_.second,
-                      weight_decay, eps_, amsgrad_, /*maximize=*/false, /*grad_scale=*/{},
+                      max_exp_avg_sqs(bucket), bucket.steps, lr, p_.betas[0], p_.betas[1],
+                      weight_decay, p_.eps, p_.amsgrad, /*maximize=*/false, /*grad_scale=*/{},
                       bucket.found_inf);
   }
 };
 
-std::vector<Parameter> adam_parameters(std::string weight_decay) {
-  return optimizer_parameters(
-      "1e-3", std::move(weight_decay),
-      {{"betas", "[0.9, 0.999]", "decay of the averages of the gradient and of its square"},
-       {"eps", "1e-8", "added to the root of the average square"},
-       {"amsgrad", "false", "divides by the largest average square so far (Reddi et al. 2018)"}});
-}
-
-STEPOP_REGISTER_OPTIMIZER(Adam, {"Adam (Kingma and Ba 2015), as torch.optim.Adam.",
-                                 adam_parameters("0")});
+STEPOP_REGISTER_OPTIMIZER(Adam, {"Adam (Kingma and Ba 2015), as torch.optim.Adam."});
 
 STEPOP_REGISTER_OPTIMIZER(AdamW,
                           {"Adam with decoupled weight decay (Loshchilov and Hutter 2019), as "
-                           "torch.optim.AdamW.",
-                           adam_parameters("1e-2")});
+                           "torch.optim.AdamW."});
 
 }  // namespace
 }  // namespace stepop

@@ -53,8 +53,11 @@ class ScheduleCollector {
 };
 
 /// A parameter that a schedule may have besides its own; `Scheduled` reads it.
-inline const Parameter kWarmup = {"warmup", "0",
-                                  "before it, a line from 0 to its first number: 500, 2e or 5%"};
+inline const Parameter kWarmup = {"warmup",
+                                  "0",
+                                  "before it, a line from 0 to its first number: 500, 2e or 5%",
+                                  false,
+                                  {.kind = "span"}};
 
 /// A parameter of every schedule; `Scheduled` reads it.
 inline const Parameter kPer = {"per", "step",
@@ -131,11 +134,10 @@ inline bool fits_float(double number) {
 
 }  // namespace stepop
 
-/// Registers a class with a constructor from `const Config&`, its part of the config, under the
-/// name that a config uses: STEPOP_REGISTER_SCHEDULE(warmup, Warmup, {"Linear, then constant.",
-/// {{"steps", "", "..."}}});
-#define STEPOP_REGISTER_SCHEDULE(name, Class, ...)                                    \
-  STEPOP_REGISTER(                                                                    \
-      ::stepop::schedules(), #name,                                                   \
-      [](const ::stepop::Config& params) { return std::make_unique<Class>(params); }, \
-      ::stepop::schedule_about(__VA_ARGS__))
+/// Registers a class with a constructor from its `Params`, under the name that a config uses:
+/// STEPOP_REGISTER_SCHEDULE(warmup, Warmup, {"Linear, then constant."}); see `Parameters`.
+#define STEPOP_REGISTER_SCHEDULE(name, Class, ...)                                            \
+  STEPOP_REGISTER(                                                                            \
+      ::stepop::schedules(), #name,                                                           \
+      [](const ::stepop::Config& params) { return ::stepop::make_component<Class>(params); }, \
+      ::stepop::schedule_about(::stepop::about_class<Class>(__VA_ARGS__)))

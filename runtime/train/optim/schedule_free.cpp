@@ -3,6 +3,7 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,16 +18,32 @@ namespace {
 /// the averages x = y + (1 - 1 / beta1) * (z - y) are evaluated.
 class ScheduleFreeAdamW : public Optimizer {
  public:
-  ScheduleFreeAdamW(const Config& config, NamedParameters parameters)
+  struct Params : OptimizerParams {
+    std::array<double, 2> betas = {0.9, 0.999};
+    double eps = 1e-8;
+    double r = 0;
+    double weight_lr_power = 2;
+
+    Params() { lr = 2.5e-3; }
+    void declare(Parameters& p) {
+      p.add("betas", betas,
+            "how near gradients are taken to the averages; decay of the average square",
+            at_least(0).below(1));
+      p.add("eps", eps, "added to the root of the average square", at_least(0));
+      p.add("r", r, "later weights count in the averages by updates ^ r");
+      p.add("weight_lr_power", weight_lr_power,
+            "weights count by the largest lr so far ^ weight_lr_power");
+    }
+  };
+
+  ScheduleFreeAdamW(const Params& params, const Config& config, NamedParameters parameters)
       : Optimizer(config, std::move(parameters),
-                  {.lr = 2.5e-3,
+                  {.lr = params.lr,
+                   .weight_decay = params.weight_decay,
                    .slots = {"z", "exp_avg_sq", "lr_max", "weight_sum"},
                    .first_update_differs = true}),
-        betas_(read_betas(config, 0.9, 0.999)),
-        eps_(read_non_negative(config, "eps", 1e-8)),
-        r_(config.get("r", 0.0)),
-        weight_lr_power_(config.get("weight_lr_power", 2.0)) {
-    if (betas_.first > 0) return;
+        p_(params) {
+    if (p_.betas[0] > 0) return;
     throw config.error("betas", "expected a first number above 0, found 0");
   }
 
@@ -39,7 +56,7 @@ class ScheduleFreeAdamW : public Optimizer {
         const at::Tensor y = bucket->parameters[i].detach();
         averages.emplace_back(
             bucket->parameters[i],
-            bucket->is_first[i] ? y : y.lerp(bucket->slots[0][i], 1 - 1 / betas_.first));
+            bucket->is_first[i] ? y : y.lerp(bucket->slots[0][i], 1 - 1 / p_.betas[0]));
       }
     }
     return averages;
@@ -57,7 +74,7 @@ class ScheduleFreeAdamW : public Optimizer {
   }
 
   void update_one(const Bucket& bucket, size_t i, double lr, double weight_decay) const {
-    const auto& [beta1, beta2] = betas_;
+    const auto& [beta1, beta2] = p_.betas;
     const at::Tensor& y = bucket.parameters[i];
     const at::Tensor& gradient = bucket.gradients[i];
     const at::Tensor z = bucket.is_first[i] ? y.clone() : bucket.slots[0][i];
@@ -66,11 +83,11 @@ class ScheduleFreeAdamW : public Optimizer {
     const at::Tensor squares =
         bucket.slots[1][i].mul(beta2).addcmul_(gradient, gradient, 1 - beta2);
     const at::Tensor correction = at::pow(beta2, step).neg_().add_(1);
-    at::Tensor change = gradient.div(squares.div(correction).sqrt_().add_(eps_));
+    at::Tensor change = gradient.div(squares.div(correction).sqrt_().add_(p_.eps));
     if (weight_decay != 0) change = change.add(y, weight_decay);
 
     const at::Tensor lr_max = bucket.slots[2][i].clamp_min(lr);
-    const at::Tensor weight = lr_max.pow(weight_lr_power_).mul_(step.pow(r_));
+    const at::Tensor weight = lr_max.pow(p_.weight_lr_power).mul_(step.pow(p_.r));
     const at::Tensor sum = bucket.slots[3][i].add(weight);
     // A learning rate of 0, where a warm-up begins, moves no average.
     const at::Tensor part = at::where(sum.eq(0), 0.0, weight.div(sum)).to(y.scalar_type());
@@ -83,23 +100,13 @@ class ScheduleFreeAdamW : public Optimizer {
     assign(bucket, bucket.slots[3][i], sum);
   }
 
-  std::pair<double, double> betas_;
-  double eps_;
-  double r_;
-  double weight_lr_power_;
+  Params p_;
 };
 
 STEPOP_REGISTER_OPTIMIZER(
     ScheduleFreeAdamW,
     {"AdamW without a schedule (Defazio et al. 2024), as schedulefree.AdamWScheduleFree: averages "
-     "of the weights are evaluated, in place of a rate that falls.",
-     optimizer_parameters(
-         "2.5e-3", "0",
-         {{"betas", "[0.9, 0.999]",
-           "how near gradients are taken to the averages; decay of the average square"},
-          {"eps", "1e-8", "added to the root of the average square"},
-          {"r", "0", "later weights count in the averages by updates ^ r"},
-          {"weight_lr_power", "2", "weights count by the largest lr so far ^ weight_lr_power"}})});
+     "of the weights are evaluated, in place of a rate that falls."});
 
 }  // namespace
 }  // namespace stepop

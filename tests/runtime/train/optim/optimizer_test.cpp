@@ -319,9 +319,9 @@ TEST_CASE("bad values of an optimizer are refused with their place") {
   refused("{class: Adam, weight_decay: -0.1}", "/weight_decay: expected 0 or more, found -0.1");
   refused("{class: Adam, eps: -1}", "/eps: expected 0 or more, found -1");
   refused("{class: Adam, betas: [0.9]}",
-          "/betas: expected two numbers of at least 0 and below 1, found [0.9]");
+          "/betas: expected two numbers, each from 0 to below 1, found [0.9]");
   refused("{class: Adam, betas: [0.9, 1]}",
-          "/betas: expected two numbers of at least 0 and below 1, found [0.9, 1]");
+          "/betas: expected two numbers, each from 0 to below 1, found [0.9, 1]");
   refused("{class: SGD, momentum: -0.9}", "/momentum: expected 0 or more, found -0.9");
   refused("{class: SGD, nesterov: true}",
           "/nesterov: needs a momentum above 0 and a dampening of 0, found a momentum of 0 and a "
@@ -353,7 +353,7 @@ TEST_CASE("bad values of an optimizer are refused with their place") {
   refused("{class: Muon, groups: [{match: bias, adamw_lr: -1}]}",
           "/groups/0/adamw_lr: expected 0 or more, found -1");
   refused("{class: Muon, adamw_betas: [0.9]}",
-          "/adamw_betas: expected two numbers of at least 0 and below 1, found [0.9]");
+          "/adamw_betas: expected two numbers, each from 0 to below 1, found [0.9]");
   refused("{class: ScheduleFreeAdamW, betas: [0, 0.9]}",
           "/betas: expected a first number above 0, found 0");
   refused("{class: Adafactor, beta2_decay: 0.8}", "/beta2_decay: expected 0 or less, found 0.8");
