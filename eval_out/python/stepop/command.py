@@ -54,7 +54,7 @@ def find_program() -> str:
 
 
 def _environment() -> Dict[str, str]:
-    # What the program starts in Python has the package stepop_eval here.
+    # What the program starts in Python has this package here.
     return {"STEPOP_PYTHON": sys.executable, **os.environ}
 
 

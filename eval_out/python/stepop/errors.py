@@ -9,7 +9,7 @@ import os
 import re
 from typing import Any, Iterator, Mapping, Optional
 
-from stepop_eval.errors import EvalError, PathLike
+from stepop.eval.errors import EvalError, PathLike
 
 __all__ = ["EvalError", "PathLike", "StepopError", "converted", "pandas_module", "yaml_text"]
 

@@ -14,9 +14,9 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
 import numpy as np
 import numpy.typing as npt
 
-from stepop_eval.errors import EvalError, unknown_key
-from stepop_eval.follow import IMAGES, Follower
-from stepop_eval.follow import Run as Folder
+from stepop.eval.errors import EvalError, unknown_key
+from stepop.eval.follow import IMAGES, Follower
+from stepop.eval.follow import Run as Folder
 
 from .errors import StepopError
 

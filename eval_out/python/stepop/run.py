@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple, Union
 
-from stepop_eval import Evaluations
-from stepop_eval.follow import Run as Folder
-from stepop_eval.locate import find_all
-from stepop_eval.tables import nested
+from stepop.eval import Evaluations
+from stepop.eval.follow import Run as Folder
+from stepop.eval.locate import find_all
+from stepop.eval.tables import nested
 
 from .command import POLL_SECONDS, Started
 from .errors import EvalError, PathLike, StepopError, converted, pandas_module, yaml_text
@@ -130,7 +130,7 @@ class Run:
 
     @property
     def evaluations(self) -> Evaluations:
-        """Its evaluations by step, as stepop_eval.open_all has them; none before the first one."""
+        """Its evaluations by step, as stepop.eval.open_all has them; none before the first one."""
         try:
             return Evaluations(self.path, find_all(self.path))
         except EvalError:

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any, List, Mapping, Optional, Sequence, Union
 
-import stepop_eval
-from stepop_eval import Evaluation
+import stepop.eval
+from stepop.eval import Evaluation
 
 from .command import Started
 from .errors import PathLike, StepopError, converted
@@ -153,7 +153,7 @@ def _evaluation(
 ) -> Evaluation:
     path = _result(what, words, quiet, pattern)
     with converted():
-        return stepop_eval.open(path)
+        return stepop.eval.open(path)
 
 
 def _result(what: str, words: Sequence[str], quiet: bool, pattern: str) -> str:

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Union
 
-from stepop_eval.tables import nested
+from stepop.eval.tables import nested
 
 from .command import Started
 from .errors import PathLike, StepopError, yaml_text

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from stepop_eval.follow import Process, Run, _boot, _ticks
+from stepop.eval.follow import Process, Run, _boot, _ticks
 from tests import files
 
 TIME = "2026-11-21T10-00-00"

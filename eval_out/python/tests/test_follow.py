@@ -2,8 +2,8 @@ import os
 import unittest
 from unittest import mock
 
-from stepop_eval import EvalError, follow
-from stepop_eval.follow import Follower, Run, parse_line
+from stepop.eval import EvalError, follow
+from stepop.eval.follow import Follower, Run, parse_line
 from tests import files
 from tests.runs import MadeRun
 

@@ -289,7 +289,7 @@ def _settings(run: Run, name: str) -> Dict[str, Any]:
 
 def main(backend_type: Type[Backend], arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(
-        prog=f"python -m stepop_eval.{backend_type.name}",
+        prog=f"python -m stepop.eval.{backend_type.name}",
         description=f"Sends runs of stepop to {backend_type.title}. One that is training is "
         "followed until it ends. What the config says of it may be set here.",
     )

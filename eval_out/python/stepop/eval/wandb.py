@@ -1,4 +1,4 @@
-"""python -m stepop_eval.wandb RUN...: sends runs to Weights & Biases."""
+"""python -m stepop.eval.wandb RUN...: sends runs to Weights & Biases."""
 
 from __future__ import annotations
 

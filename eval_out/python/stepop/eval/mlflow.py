@@ -1,4 +1,4 @@
-"""python -m stepop_eval.mlflow RUN...: sends runs to MLflow."""
+"""python -m stepop.eval.mlflow RUN...: sends runs to MLflow."""
 
 from __future__ import annotations
 
