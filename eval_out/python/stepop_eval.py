@@ -17,7 +17,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.util.spec_from_loader(name, self) if is_ours else None
 
     def exec_module(self, module):
-        sys.modules[module.__name__] = importlib.import_module(_new(module.__name__))
+        found = sys.modules[module.__name__] = importlib.import_module(_new(module.__name__))
+        if module.__name__ == "stepop_eval.follow":
+            found.Run = importlib.import_module("stepop.run").Run
 
     def get_code(self, name):  # python -m stepop_eval.export
         warnings.warn_explicit(_text(name), DeprecationWarning, f"python -m {name}", 1, "__main__")

@@ -7,11 +7,9 @@ import re
 from pathlib import Path
 from typing import Any, List, Mapping, Optional, Sequence, Union
 
-import stepop.eval
-from stepop.eval import Evaluation
-
 from .command import Started
-from .errors import PathLike, StepopError, converted
+from .errors import PathLike, StepopError
+from .eval.evaluation import Evaluation, open
 from .run import Run
 from .training import Configs, change_words, paths_of
 
@@ -151,9 +149,7 @@ def _words(config: Configs, changes: Changes, flags: Sequence[str], **named: Any
 def _evaluation(
     what: str, words: Sequence[str], quiet: bool, pattern: str = "outputs: (.+)"
 ) -> Evaluation:
-    path = _result(what, words, quiet, pattern)
-    with converted():
-        return stepop.eval.open(path)
+    return open(_result(what, words, quiet, pattern))
 
 
 def _result(what: str, words: Sequence[str], quiet: bool, pattern: str) -> str:

@@ -10,10 +10,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Union
 
-from stepop.eval.tables import nested
-
 from .command import Started
 from .errors import PathLike, StepopError, yaml_text
+from .eval.tables import nested
 from .run import Run
 
 # A file, or what a file would have.

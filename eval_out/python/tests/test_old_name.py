@@ -41,6 +41,10 @@ class OldNameTest(unittest.TestCase):
             self.assertIn(f"usage: python -m stepop.eval{name} ", out)
             self.assertEqual(err.count(f"stepop_eval{name} is stepop.eval{name} now"), 1, err)
 
+    def test_the_run_that_it_had_is_the_one_run(self):
+        line = "from stepop_eval.follow import Run; import stepop; print(Run is stepop.Run)"
+        self.assertEqual(run("-c", line)[:2], (0, "True\n"))
+
     def test_what_neither_has_is_reported_under_the_name_that_was_given(self):
         status, _, err = run("-c", "import stepop_eval.nothing")
         self.assertEqual(status, 1)
