@@ -140,9 +140,9 @@ string(REPLACE "\n \n" "\n .\n" text_of_LICENSE "${content}")
 configure_file(cmake/copyright.in ${CMAKE_BINARY_DIR}/install/copyright @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/install/copyright DESTINATION share/doc/stepop)
 
-# The Python packages. The program finds stepop_eval here; the wheel has it beside the package `stepop`.
-install(DIRECTORY eval_out/python/stepop eval_out/python/stepop_eval DESTINATION share/stepop/eval_out/python
-        PATTERN __pycache__ EXCLUDE)
+# The Python package. The program finds stepop.eval here; the wheel has it in the package itself.
+install(DIRECTORY eval_out/python/stepop DESTINATION share/stepop/eval_out/python PATTERN __pycache__ EXCLUDE)
+install(FILES eval_out/python/stepop_eval.py DESTINATION share/stepop/eval_out/python)
 
 # What names LibTorch's folder, written to build/install/<kind>/: libstepop.json and the CMake package.
 function(stepop_write_installed kind compiler torch_folder)

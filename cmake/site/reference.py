@@ -84,8 +84,8 @@ def write_reference(pages, stepop):
     component_pages(pages, names)
     key_page(pages, names)
     command_page(pages, names, stepop)
-    for package in ("stepop", "stepop_eval"):
-        source = (pages.tree / "eval_out/python" / package / "__init__.py").read_text()
+    for package in ("stepop", "stepop.eval"):
+        source = (pages.tree / "eval_out/python" / package.replace(".", "/") / "__init__.py").read_text()
         exported = re.search(r"__all__ = \[(.*?)\]", source, re.S)[1]
         text = f"# Python: {package}\n\nThe guide: [eval_out/python](eval_out/python/README.md).\n\n"
         for name in re.findall(r'"(\w+)"', exported):

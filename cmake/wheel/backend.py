@@ -1,7 +1,7 @@
 """Builds the wheel: what pip calls (PEP 517), and `python3 cmake/wheel/backend.py dist`.
 
 CMake does the work, in build/, where what was compiled before is not compiled again. This file
-lays out what `cmake --install` gives, adds the Python packages, and zips it.
+lays out what `cmake --install` gives, adds the old name of a package, and zips it.
 """
 
 import base64
@@ -30,7 +30,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         folder = pathlib.Path(scratch)
         for component in "stepop", "wheel":
             _run("cmake", "--install", build, "--component", component, "--prefix", folder / "stepop")
-        _copy_python(_source / "eval_out/python/stepop_eval", folder / "stepop_eval")
+        shutil.copy(_source / "eval_out/python/stepop_eval.py", folder)
         metadata = (build / "install/wheel/METADATA").read_text()
         if "torch==\n" in metadata:
             raise SystemExit("wheel: LibTorch says no version: build with the package torch")
@@ -46,12 +46,8 @@ def _run(*words):
     subprocess.run([str(word) for word in words], cwd=_source, check=True, stdout=sys.stderr)
 
 
-def _copy_python(source, target):
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-
-
 def _requirements():
-    """Those of the Python packages, as their pyproject.toml has them."""
+    """Those of the Python package, as its pyproject.toml has them."""
     text = (_source / "eval_out/python/pyproject.toml").read_text()
     listed = re.search(r"^dependencies = \[(.*?)\]", text, re.M | re.S).group(1)
     return "".join(f"Requires-Dist: {name}\n" for name in re.findall(r'"([^"]+)"', listed))

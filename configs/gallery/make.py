@@ -29,7 +29,7 @@ LOGS = TREE / "logs" / "gallery"
 RESULTS = HERE / "results.json"
 sys.path.insert(0, str(TREE / "eval_out" / "python"))
 import stepop  # noqa: E402
-import stepop_eval  # noqa: E402
+import stepop.eval  # noqa: E402
 
 
 @dataclasses.dataclass
@@ -135,7 +135,7 @@ def draw_confusion(run, name, caption):
 
 def draw_digits(runs):
     yield draw_confusion(runs["digits"], "digits_confusion", "digits.yaml on 355 held-out digits")
-    e = stepop_eval.open(runs["digits"].path)
+    e = stepop.eval.open(runs["digits"].path)
     said, truth, worst = array(e.outputs, "logits").argmax(1), array(e.outputs, "class"), e.worst("loss", 6)
     images = digits()[0][np.asarray(e.index)]
     labelled = [(f"{truth[row]}, read as {said[row]}", images[row]) for row in worst]
@@ -172,7 +172,7 @@ def draw_vae(runs):
 
 def draw_sr(runs):
     some = slice(0, 6)
-    before, after = (stepop_eval.open(runs[name].path).outputs for name in ("sr", "sr_gan"))
+    before, after = (stepop.eval.open(runs[name].path).outputs for name in ("sr", "sr_gan"))
     rows = {"given": (before, "lq"), "bicubic": (before, "bicubic"), "sr.yaml": (before, "gen"),
             "sr_gan.yaml": (after, "gen"), "truth": (before, "hq")}
     rows = [(name, array(*which, some)) for name, which in rows.items()]
@@ -187,7 +187,7 @@ def draw_toy(runs):
 
 def draw_pix2pix(runs):
     some = slice(0, 7)
-    basic, extended = (stepop_eval.open(runs[name].path).outputs for name in ("pix2pix", "pix2pix_extended"))
+    basic, extended = (stepop.eval.open(runs[name].path).outputs for name in ("pix2pix", "pix2pix_extended"))
     rows = [("label map", array(basic, "input", some)), ("small.yaml", array(basic, "fake", some)),
             ("extended.yaml", array(extended, "fake", some)), ("truth", array(basic, "target", some))]
     yield shown("pix2pix", pictures.rows(rows, 80), "Buildings that the networks never saw")
@@ -213,7 +213,7 @@ def draw_vunet(runs):
 
 def draw_points(runs):
     ((name, run),) = runs.items()
-    outputs = stepop_eval.open(run.path).outputs
+    outputs = stepop.eval.open(run.path).outputs
     truth, said = array(outputs, "y"), array(outputs, "prediction")
     points = {key: (truth[:, i], said[:, i]) for i, key in enumerate(["price", "rent"] if name == "table" else ["y"])}
     yield shown(name, pictures.chart(points, "truth", "prediction", points=True), "Held-out examples")

@@ -17,7 +17,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kTransforms = {"raw", "argmax", "softmax", "sigmoid"};
 constexpr int64_t kMostResamples = 100'000;
 
-/// The exit status with a reason, as in stepop_eval/metric.py.
+/// The exit status with a reason, as in stepop/eval/metric.py.
 constexpr int kRefused = 65;
 
 /// Puts the package of this version before any that Python would find.
@@ -27,11 +27,11 @@ package = sys.argv.pop(1)
 if package:
     sys.path.insert(0, package)
 try:
-    from stepop_eval.metric import main
+    from stepop.eval.metric import main
 except ModuleNotFoundError as error:
     module = error.name.split(".")[0]
     help = f"{sys.executable} -m pip install {module}"
-    if module == "stepop_eval":
+    if module == "stepop":
         help = "that package comes with stepop's wheel"
     print(json.dumps(f"the Python {sys.executable} has no {module}: {help}"))
     sys.exit(65)

@@ -141,7 +141,7 @@ class ExportedPrograms {
     const auto& evaluation = graph_.graph->evaluation();
     if (!evaluation_ && (!training.empty() || !evaluation.empty())) {
       texts.push_back(fmt::format(
-          "exported in {} mode, which it keeps ({}): python -m stepop_eval.export writes both",
+          "exported in {} mode, which it keeps ({}): python -m stepop.eval.export writes both",
           training.empty() ? "evaluation" : "training",
           fmt::join(training.empty() ? evaluation : training, ", ")));
     }
@@ -161,7 +161,7 @@ class ExportedPrograms {
       texts.push_back(
           fmt::format("forward changes {}, which no checkpoint holds, so that a resume has other "
                       "numbers: python "
-                      "-m stepop_eval.export makes it part of the state",
+                      "-m stepop.eval.export makes it part of the state",
                       list_text(written)));
     }
     return texts.empty() ? "" : fmt::format("{}: {}", path_, fmt::join(texts, "\n  "));
@@ -255,7 +255,7 @@ class ExportedPrograms {
         "{}: it was exported for an input {} [{}], and got [{}]; {}", path_, port.name,
         fmt::join(sizes, ", "), fmt::join(input.sizes(), ", "),
         is_of_batch
-            ? "python -m stepop_eval.export exports a network with a free batch size"
+            ? "python -m stepop.eval.export exports a network with a free batch size"
             : "its code, or torch.export, needs these sizes: export it with an --example of what "
               "the dataset gives, or resize that"));
   }
@@ -322,7 +322,7 @@ std::shared_ptr<torch::nn::Module> make_exported(const Config& params) {
 STEPOP_REGISTER(
     models(), "Exported", make_exported,
     {"A module from Python, of torch.export: ATen's operations, trained and evaluated here.",
-     {{"path", "", "the file that python -m stepop_eval.export wrote, net.pt2", true}}});
+     {{"path", "", "the file that python -m stepop.eval.export wrote, net.pt2", true}}});
 
 }  // namespace
 }  // namespace stepop

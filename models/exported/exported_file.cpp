@@ -203,7 +203,7 @@ ExportedFile read_exported(const std::string& path) {
   if (!archive.contains("models/model.json")) {
     throw Error(path +
                 ": this is no program of torch.export, as PyTorch 2.8 and newer write them: "
-                "python -m stepop_eval.export my_net.py:Net --example image=4,3,32,32 -o net.pt2");
+                "python -m stepop.eval.export my_net.py:Net --example image=4,3,32,32 -o net.pt2");
   }
   if (archive.bytes("byteorder") != "little") {
     throw Error(path + ": was written on a machine with another order of bytes");

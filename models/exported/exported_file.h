@@ -25,7 +25,7 @@ struct ExportedFile {
   std::optional<ExportedProgram> evaluation;  ///< The program `eval`, if there is one.
 };
 
-/// Reads a file of torch.export.save, or of `python -m stepop_eval.export`, which has a program for
+/// Reads a file of torch.export.save, or of `python -m stepop.eval.export`, which has a program for
 /// each mode. Tensors that share memory in the module share it here. Nothing in the file is run.
 /// Throws Error with the path for another file, a damaged one, and one with tensors that only a
 /// pickle describes.

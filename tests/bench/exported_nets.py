@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, max_pool2d, relu
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../eval_out/python"))
-from stepop_eval import export  # noqa: E402
+from stepop.eval import export  # noqa: E402
 
 BATCH, BATCHES, CLASSES = 4, 100, 10
 

@@ -73,10 +73,10 @@ TEST_CASE("a run's classes have their names and numbers wherever it is evaluated
   const auto table =
       read_bytes(std::filesystem::path(found.outputs).parent_path() / "matrix/matrix.csv");
   CHECK(table == "true \\ predicted,ant,bee,cat\nant,0,0,0\nbee,0,4,0\ncat,0,0,4\n");
-  CHECK(run_python("import sys, h5py\nsys.path.append(sys.argv[2])\nimport stepop_eval\n"
+  CHECK(run_python("import sys, h5py\nsys.path.append(sys.argv[2])\nimport stepop.eval\n"
                    "f = h5py.File(sys.argv[1])\n"
                    "print(list(f['outputs/class'].attrs['class_names']))\n"
-                   "print(stepop_eval.open(sys.argv[1]).class_names('class'))\n",
+                   "print(stepop.eval.open(sys.argv[1]).class_names('class'))\n",
                    {found.outputs, STEPOP_SOURCE_DIR "/eval_out/python"}) ==
         "['ant', 'bee', 'cat']\n['ant', 'bee', 'cat']\n");
 

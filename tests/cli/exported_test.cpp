@@ -61,7 +61,7 @@ const ScratchFolder& files() {
     folder.write("a.yaml", kYaml);
     const std::string line =
         "export PYTHONPATH='" STEPOP_SOURCE_DIR "/eval_out/python'; '" STEPOP_SOURCE_DIR
-        "/.venv/bin/python3' -B -m stepop_eval.export net.py:";
+        "/.venv/bin/python3' -B -m stepop.eval.export net.py:";
     for (const char* words : {"Net --example image=4,1,8,8 -o plain.pt2",
                               "Net --kwargs '{\"drop\": 0.5}' --example image=4,1,8,8 -o drops.pt2",
                               "Layers --example image=4,1,8,8 -o layers.pt2"}) {

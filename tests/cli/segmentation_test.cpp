@@ -52,7 +52,7 @@ TEST_CASE(
   folder.write("unet.py", kNet);
   folder.write("a.yaml", kYaml);
   run_well(folder, "export PYTHONPATH='" STEPOP_SOURCE_DIR "/eval_out/python'; '" STEPOP_SOURCE_DIR
-                   "/.venv/bin/python3' -B -m stepop_eval.export unet.py:UNet --example "
+                   "/.venv/bin/python3' -B -m stepop.eval.export unet.py:UNet --example "
                    "image=4,3,16,16 -o unet.pt2");
   run_python("import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0])",
              {STEPOP_SOURCE_DIR "/tests/cli/segmentation_training.py", folder.path()});

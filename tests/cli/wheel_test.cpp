@@ -62,7 +62,7 @@ TEST_CASE("a wheel in a fresh environment trains and evaluates code of your own"
   const std::string run = only_run(fresh().folder, "one/trained");
   CHECK(fs::exists(fresh().folder.path(run + "/train/checkpoints/model-5.safetensors")));
 
-  const auto read = fresh().run("python3 -c \"import stepop_eval; print(stepop_eval.open('" + run +
+  const auto read = fresh().run("python3 -c \"import stepop.eval; print(stepop.eval.open('" + run +
                                 "').outputs['logits'].shape)\"");
   CHECK_MESSAGE(read.exit_code == 0, read.err);
   CHECK(read.out == "(600, 3)\n");
@@ -230,7 +230,7 @@ TEST_CASE("nothing of a wheel names the source tree") {
   const auto found = fresh().run(
       "cd '" + fresh().site +
       "' && grep -rlI '" STEPOP_SOURCE_DIR
-      "' stepop stepop_eval stepop-*.dist-info; "
+      "' stepop stepop_eval.py stepop-*.dist-info; "
       "readelf -d stepop/bin/stepop stepop/lib/stepop_program/stepop stepop/lib/libstepop.so "
       "stepop/lib/stepop_probe_hdf5 | grep PATH | grep '" STEPOP_SOURCE_DIR "'");
   CHECK(found.out == "");

@@ -1,7 +1,7 @@
 // Files for the tests of eval_out/python, written by the real writer:
-//   stepop_eval_files rich PATH         every kind of array, in a file that is complete
-//   stepop_eval_files gzip PATH         compressed arrays, in a file that is complete
-//   stepop_eval_files unfinished PATH   320 of a million rows; prints +, then waits to be killed
+//   stepop_output_files rich PATH         every kind of array, in a file that is complete
+//   stepop_output_files gzip PATH         compressed arrays, in a file that is complete
+//   stepop_output_files unfinished PATH   320 of a million rows; prints +, then waits to be killed
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
@@ -128,11 +128,11 @@ int main(int argc, char** argv) try {
   } else if (what == "unfinished") {
     stepop::write_unfinished(argv[2]);
   } else {
-    std::fputs("stepop_eval_files rich|gzip|unfinished PATH\n", stderr);
+    std::fputs("stepop_output_files rich|gzip|unfinished PATH\n", stderr);
     return 2;
   }
   return 0;
 } catch (const std::exception& error) {
-  std::fprintf(stderr, "stepop_eval_files: %s\n", error.what());
+  std::fprintf(stderr, "stepop_output_files: %s\n", error.what());
   return 1;
 }

@@ -20,7 +20,7 @@ constexpr const char* kFiles = R"(import json, sys, zipfile
 sys.path.insert(0, sys.argv[1])
 import torch
 from torch import nn
-from stepop_eval.export import export_both, write_programs
+from stepop.eval.export import export_both, write_programs
 
 class Net(nn.Module):
     def __init__(self):

@@ -74,7 +74,7 @@ const std::string& whole() {
   static const std::string bytes = [] {
     const ScratchFolder folder;
     run_python(
-        "import sys; sys.path.insert(0, sys.argv.pop(1)); from stepop_eval import export; "
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); from stepop.eval import export; "
         "export.main()",
         {STEPOP_SOURCE_DIR "/eval_out/python", folder.write("net.py", kNet) + ":Net", "--example",
          "x=2,1,8,8", "-o", folder.path("net.pt2")});

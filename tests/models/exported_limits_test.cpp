@@ -23,7 +23,7 @@ sys.path.insert(0, sys.argv[1])
 import torch
 from torch import nn
 from torch.export import Dim
-from stepop_eval.export import export_both, write_programs
+from stepop.eval.export import export_both, write_programs
 
 class Net(nn.Module):
     def __init__(self):

@@ -15,8 +15,8 @@ from torch import nn
 
 folder, package = sys.argv[1:3]
 sys.path.insert(0, package)
-from stepop_eval.export import export_both, write_programs  # noqa: E402
-from stepop_eval.export_check import tensors_of  # noqa: E402
+from stepop.eval.export import export_both, write_programs  # noqa: E402
+from stepop.eval.export_check import tensors_of  # noqa: E402
 
 
 class UNet(nn.Module):

@@ -244,7 +244,7 @@ TEST_CASE("a buffer that moves and that no checkpoint holds is told at the start
   CHECK(dynamic_cast<Network&>(*exported(path)).warning() ==
         path +
             ".pt2: forward changes center, which no checkpoint holds, so that a resume has other "
-            "numbers: python -m stepop_eval.export makes it part of the state");
+            "numbers: python -m stepop.eval.export makes it part of the state");
   CHECK(dynamic_cast<Network&>(*exported(nets().path("drops"))).warning() == "");
 }
 

@@ -71,6 +71,10 @@ if not TYPE_CHECKING:
 
     def __getattr__(name):
         # Imported when it is asked for: the command `stepop` starts by this file, too.
+        if name == "eval":
+            import stepop.eval
+
+            return stepop.eval
         if name not in _modules:
             raise AttributeError(f"the package stepop has no {name!r}; it has {', '.join(__all__)}")
         import importlib
@@ -98,7 +102,7 @@ def main() -> None:
             f"stepop: {torch} is missing, and LibTorch with it: install it where stepop is, by\n"
             f"{sys.executable} -m pip install --force-reinstall {wanted}"
         )
-    # What it starts beside itself runs in this Python, which has the package stepop_eval.
+    # What it starts beside itself runs in this Python, which has this package.
     os.environ.setdefault("STEPOP_PYTHON", sys.executable)
     # The commands that the program suggests begin with the name that it was called by.
     typed = sys.argv[0]

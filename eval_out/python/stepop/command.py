@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional, Sequence
+from typing import BinaryIO, Callable, Dict, Iterator, List, Optional, Sequence, TypeVar
 
 from .errors import StepopError
 
@@ -21,6 +22,8 @@ POLL_SECONDS = 0.1
 SIGNAL_SECONDS = 1.0
 # So many lines of a failed program's output are shown.
 ERROR_LINES = 20
+
+Found = TypeVar("Found")
 
 
 def find_program() -> str:
@@ -54,7 +57,7 @@ def find_program() -> str:
 
 
 def _environment() -> Dict[str, str]:
-    # What the program starts in Python has the package stepop_eval here.
+    # What the program starts in Python has this package here.
     return {"STEPOP_PYTHON": sys.executable, **os.environ}
 
 
@@ -117,42 +120,64 @@ def _signals_thrown() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-class Started:
-    """The program as it runs beside this process; it does not end with this process."""
+def _content(file: BinaryIO, offset: int = 0) -> bytes:
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), max(size - offset, 0), offset)
 
-    def __init__(self, words: Sequence[str], shown: Callable[[str], str] = str) -> None:
+
+class Started:
+    """The program as it runs beside this process; it does not end with this process. With
+    `has_facts` it says by --json what it makes."""
+
+    def __init__(
+        self, words: Sequence[str], shown: Callable[[str], str] = str, has_facts: bool = True
+    ) -> None:
         self._shown = shown  # what becomes of its lines before they are shown
         self._output = tempfile.TemporaryFile()
+        self._facts = tempfile.TemporaryFile()
         self._printed = 0
         self._is_error = False  # whether its error was printed
         # A Ctrl-C of a terminal is this process's to handle.
         self.process = subprocess.Popen(
-            ["stepop", *words],
+            ["stepop", *words, *(["--json"] if has_facts else [])],
             executable=find_program(),
             env=_environment(),
             stdin=subprocess.DEVNULL,
-            stdout=self._output,
-            stderr=subprocess.STDOUT,
+            stdout=self._facts if has_facts else self._output,
+            stderr=self._output,
             start_new_session=True,
         )
         _kept[:] = [one for one in _kept if one.process.poll() is None] + [self]
 
     def __del__(self) -> None:
         self._output.close()
+        self._facts.close()
 
     def output(self, offset: int = 0) -> bytes:
         """What it has printed, from a byte on."""
-        size = os.fstat(self._output.fileno()).st_size
-        return os.pread(self._output.fileno(), max(size - offset, 0), offset)
+        return _content(self._output, offset)
+
+    def fact(self, name: str) -> Optional[str]:
+        """What it said last of that name: `run`, `outputs`, `file`, `ended` or `error`."""
+        lines = _content(self._facts).decode(errors="replace").split("\n")[:-1]
+        said = [json.loads(line) for line in lines]
+        return next((one[name] for one in reversed(said) if name in one), None)
+
+    def wait_for_fact(self, name: str, is_quiet: bool) -> Optional[str]:
+        """The same, once it is there; nothing when it ended without one. A Ctrl-C, SIGTERM or
+        SIGHUP stops it politely."""
+        return self._wait_for(lambda: self.fact(name), is_quiet)
 
     def wait_for_line(self, pattern: str, is_quiet: bool) -> Optional["re.Match[str]"]:
-        """The first line that is as `pattern` says; nothing when it ended without one. A Ctrl-C,
-        SIGTERM or SIGHUP stops it politely."""
+        """The first line that is as `pattern` says, of a program without facts; else the same."""
+        text = lambda: self.output().decode(errors="replace")
+        return self._wait_for(lambda: re.search(f"^{pattern}\n", text(), re.M), is_quiet)
+
+    def _wait_for(self, find: Callable[[], Optional[Found]], is_quiet: bool) -> Optional[Found]:
         with self._stopped_by_interrupt(is_quiet):
             while True:
                 has_ended = self.process.poll() is not None  # before the last look
-                text = self.output().decode(errors="replace")
-                found = re.search(f"^{pattern}\n", text, re.M)
+                found = find()
                 if found is not None or has_ended:
                     return found
                 self._show(is_quiet)
@@ -210,8 +235,9 @@ class Started:
         self._is_error = self._is_error or bool(error)
 
     def error(self) -> str:
-        text = self.output().decode(errors="replace")
-        return self._shown(error_of(text, self.process.returncode))
+        said = self.fact("error")
+        text = said or error_of(self.output().decode(errors="replace"), self.process.returncode)
+        return self._shown(text)
 
 
 # Programs that run on when nobody holds them any more: Python would warn of each.

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
 import re
-from typing import Any, Iterator, Mapping, Optional
+from typing import Any, Mapping, Optional, Union
 
-from stepop_eval.errors import EvalError, PathLike
-
-__all__ = ["EvalError", "PathLike", "StepopError", "converted", "pandas_module", "yaml_text"]
+PathLike = Union[str, "os.PathLike[str]"]
 
 
 class StepopError(Exception):
@@ -20,15 +17,6 @@ class StepopError(Exception):
 
     #: The folder of the run that failed, where it has one: `stepop.Run(error.run)` opens it.
     run: Optional[str] = None
-
-
-@contextlib.contextmanager
-def converted() -> Iterator[None]:
-    """Turns an EvalError of the readers into a StepopError."""
-    try:
-        yield
-    except EvalError as error:
-        raise StepopError(str(error)) from None
 
 
 def pandas_module(what: str) -> Any:

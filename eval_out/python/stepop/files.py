@@ -14,11 +14,9 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
 import numpy as np
 import numpy.typing as npt
 
-from stepop_eval.errors import EvalError, unknown_key
-from stepop_eval.follow import IMAGES, Follower
-from stepop_eval.follow import Run as Folder
-
 from .errors import StepopError
+from .eval.errors import EvalError, unknown_key
+from .eval.follow import IMAGES, Follower
 
 Weights = Dict[str, npt.NDArray[Any]]
 
@@ -95,12 +93,12 @@ class Images(Mapping[str, List[Image]]):
 class Logs:
     """What a run has logged: read once, then only what came since."""
 
-    def __init__(self, folder: Folder) -> None:
-        self._folder = folder
+    def __init__(self, run: Path) -> None:
+        self._run = run
         self._begin()
 
     def _begin(self) -> None:
-        self._follower = Follower(self._folder)
+        self._follower = Follower(self._run / "train")
         self.rows: Dict[int, Dict[str, float]] = {}
         self._images: Dict[str, Dict[int, Image]] = {}
 
@@ -130,11 +128,11 @@ class Logs:
     def images(self) -> Images:
         by_key: Dict[str, List[Image]] = {}
         logged = (image for by_step in self._images.values() for image in by_step.values())
-        for image in sorted([*logged, *_evaluation_images(self._folder.path / "eval")]):
+        for image in sorted([*logged, *_evaluation_images(self._run / "eval")]):
             by_key.setdefault(image.key, []).append(image)
         for images in by_key.values():
             images.sort(key=lambda one: (one.step, one.evaluation))
-        return Images(self._folder.path, by_key)
+        return Images(self._run, by_key)
 
 
 def _evaluation_images(folder: Path) -> Iterator[Image]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import os
 from html import escape
-from typing import TYPE_CHECKING, Dict, List, Tuple
+from typing import Dict, List, Tuple
 
-if TYPE_CHECKING:
-    from .run import Run
+from .files import Images
 
 Points = List[Tuple[int, float]]
 
@@ -23,17 +22,18 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
 STATE_COLOURS = {"running": "#0072b2", "ended": "#009e73", "failed": "#d55e00", "killed": "#d55e00"}
 
 
-def page_of(run: "Run") -> str:
-    """HTML with all that it shows in it."""
-    rows = run._logs.read().rows
+def page_of(
+    name: str, state: str, error: str, rows: Dict[int, Dict[str, float]], images: Images
+) -> str:
+    """HTML with all that it shows in it. `rows`: what the run logged, by step."""
     plots = group_curves(rows)
     shown = [_plot(name, curves) for name, curves in list(plots.items())[:MOST_PLOTS]]
     pictures = [
         image._repr_html_()
-        for image in run.images.last(MOST_PICTURES)
+        for image in images.last(MOST_PICTURES)
         if _size(image.path) <= MOST_PICTURE_BYTES
     ]
-    parts = [_head(run, rows), *shown]
+    parts = [_head(name, state, rows) + _error(error), *shown]
     left_out = len(plots) - len(shown)
     if left_out > 0:
         parts.append(f"<div>{left_out} more in <code>run.metrics</code></div>")
@@ -41,24 +41,22 @@ def page_of(run: "Run") -> str:
     return f'<div style="font-family:sans-serif;font-size:13px">{"".join(parts)}</div>'
 
 
-def _head(run: "Run", rows: Dict[int, Dict[str, float]]) -> str:
-    state = run.state
+def _head(name: str, state: str, rows: Dict[int, Dict[str, float]]) -> str:
     last = rows[max(rows)] if rows else {}
     words = [f"step {max(rows, default=0):,}"]
     words += [f"epoch {last['epoch']:.4g}"] if "epoch" in last else []
     words += [f"{last['time']:,.0f} s of training"] if "time" in last else []
     colour = STATE_COLOURS.get(state, "#888888")
     return (
-        f'<div style="margin:4px 0"><b>{escape(run.name)}</b> &nbsp;'
+        f'<div style="margin:4px 0"><b>{escape(name)}</b> &nbsp;'
         f'<span style="color:{colour}">&#9679;</span> {escape(state)} &nbsp;'
-        f'<span style="opacity:.7">{escape(", ".join(words))}</span></div>{_error(run)}'
+        f'<span style="opacity:.7">{escape(", ".join(words))}</span></div>'
     )
 
 
-def _error(run: "Run") -> str:
-    error = escape(run.error)
+def _error(error: str) -> str:
     style = "white-space:pre-wrap;border-left:3px solid #d55e00;padding:2px 8px;margin:4px 0"
-    return error and f'<pre style="{style}">{error}</pre>'
+    return error and f'<pre style="{style}">{escape(error)}</pre>'
 
 
 def _size(path: "os.PathLike[str]") -> float:

@@ -10,17 +10,19 @@ import signal
 import socket
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple, Union
-
-from stepop_eval import Evaluations
-from stepop_eval.follow import Run as Folder
-from stepop_eval.locate import find_all
-from stepop_eval.tables import nested
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from .command import POLL_SECONDS, Started
-from .errors import EvalError, PathLike, StepopError, converted, pandas_module, yaml_text
+from .errors import PathLike, StepopError, pandas_module, yaml_text
+from .eval.config import without_escapes
+from .eval.errors import EvalError
+from .eval.follow import METRICS, Line, Process, lives, read_lines, read_process
+from .eval.locate import find_all
+from .eval.series import Evaluations
+from .eval.tables import nested
 from .files import Checkpoint, Images, Logs, Start, Weights
 from .files import read_checkpoints, read_starts, read_weights, shown_path
+from .page import page_of
 
 if TYPE_CHECKING:
     import pandas
@@ -46,27 +48,45 @@ class Run:
     """
 
     def __init__(self, path: PathLike, started: Optional[Started] = None) -> None:
-        with converted():
-            self._folder = Folder(path)
+        #: The run's folder, absolute.
+        self.path = Path(os.path.abspath(path))
+        #: Its folder of the training.
+        self.train = self.path / "train"
+        if not self.train.is_dir():
+            found = "no run of a training: it has no folder train"
+            raise StepopError(f"{path}: {found if self.path.is_dir() else 'no such folder'}")
         self._started = started
-        self._logs = Logs(self._folder)
+        self._logs = Logs(self.path)
         self._ranked_by: Tuple[str, str] = ("", "")  # of a sweep: metric and mode
-
-    @property
-    def path(self) -> Path:
-        """The run's folder, absolute."""
-        return self._folder.path
 
     @property
     def name(self) -> str:
         """The folder's name: <time>_<name>."""
-        return self._folder.name
+        return self.path.name
 
     @property
     def state(self) -> str:
         """`running`, `ended`, `stopped` (it can be resumed), `failed`, `killed` or `unknown`."""
-        state = self._folder.state(self._folder.process())
+        state = self.state_of(self.process())
         return _STATES.get(state, state)
+
+    def process(self) -> Optional[Process]:
+        """Who trains it, or did last; nothing where none trained."""
+        return read_process(self.train)
+
+    def state_of(self, process: Optional[Process]) -> str:
+        """The state with which such a process leaves it, in the words of train/process.json: `done`
+        for `ended`."""
+        if process is None:
+            return "unknown"
+        is_dead = process.state == "running" and not lives(process, self.train)
+        return "killed" if is_dead else process.state
+
+    @property
+    def sweep(self) -> Optional[str]:
+        """The name of the sweep that the run is one of: it lies in logs/sweeps/<name>/."""
+        above = self.path.parent
+        return above.name if above.parent.name == "sweeps" else None
 
     @property
     def error(self) -> str:
@@ -74,7 +94,7 @@ class Run:
         if self.state != "failed":
             return ""
         try:
-            with open(self._folder.train / "log.txt", "rb") as file:
+            with open(self.train / "log.txt", "rb") as file:
                 file.seek(max(file.seek(0, os.SEEK_END) - LOG_BYTES, 0))
                 text = file.read().decode(errors="replace")
         except OSError:
@@ -89,8 +109,35 @@ class Run:
     @property
     def config(self) -> Dict[str, Any]:
         """The resolved config of the newest start. Throws StepopError."""
-        with converted():
-            return self._folder.config()
+        path = self.config_file()
+        try:
+            import yaml
+        except ImportError:
+            raise StepopError(f"{path}: to read it, install PyYAML: pip install pyyaml") from None
+        try:
+            config = without_escapes(yaml.safe_load(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            raise StepopError(f"{path}: cannot read it: {error}") from error
+        if not isinstance(config, dict):
+            raise StepopError(f"{path}: it is no map")
+        return config
+
+    def config_file(self) -> Path:
+        """The config of the newest start. Throws StepopError when there is none."""
+        files = sorted((self.path / "configs").glob("train_*.yaml"))
+        if not files:
+            raise StepopError(f"{self.path}: it has no configs/train_<time>.yaml")
+        return files[-1]
+
+    def code(self) -> Optional[Path]:
+        """The folder with the user's own code of the newest start that has some."""
+        folder = self.path / "code"
+        starts = sorted(one for one in folder.glob("*") if one.is_dir()) if folder.is_dir() else []
+        return starts[-1] if starts else None
+
+    def lines(self) -> Iterator[Line]:
+        """The lines of its metrics as they are now."""
+        return read_lines(self.train / METRICS)
 
     @property
     def metrics(self) -> "pandas.DataFrame":
@@ -121,7 +168,7 @@ class Run:
         values = {
             step: row[metric] for step, row in self._logs.read().rows.items() if metric in row
         }
-        return read_checkpoints(self._folder.train / "checkpoints", values)
+        return read_checkpoints(self.train / "checkpoints", values)
 
     @property
     def starts(self) -> List[Start]:
@@ -130,7 +177,7 @@ class Run:
 
     @property
     def evaluations(self) -> Evaluations:
-        """Its evaluations by step, as stepop_eval.open_all has them; none before the first one."""
+        """Its evaluations by step, as stepop.eval.open_all has them; none before the first one."""
         try:
             return Evaluations(self.path, find_all(self.path))
         except EvalError:
@@ -148,21 +195,20 @@ class Run:
         """
         found = self._checkpoint(checkpoint)
         name = found if isinstance(found, str) else f"model-{found}"
-        path = self._folder.train / "checkpoints" / f"{name}.safetensors"
+        path = self.train / "checkpoints" / f"{name}.safetensors"
         if not path.exists():
             steps = [one.step for one in self.checkpoints]
             there = (
                 f"there are those of steps {', '.join(map(str, steps))}" if steps else "none yet"
             )
             raise StepopError(f"{self}: no checkpoint {checkpoint!r}; {there}")
-        with converted():
-            return read_weights(path, network)
+        return read_weights(path, network)
 
     def wait(self, quiet: bool = True) -> "Run":
         """Returns when the training is over; with `quiet=False` the lines that its log gets meanwhile
         are shown. A Ctrl-C ends the waiting, not the training. Throws StepopError when the training
         failed."""
-        log = self._folder.train / "log.txt"
+        log = self.train / "log.txt"
         shown = log.stat().st_size if not quiet and log.exists() else 0
         is_over = False
         while not is_over:
@@ -191,7 +237,7 @@ class Run:
         """Stops the training after its step; it saves a checkpoint, and `stepop.train(run)`
         resumes it. With `wait` this returns when all is saved. Throws StepopError when it trains
         on another machine."""
-        process = self._folder.process()
+        process = self.process()
         if process is None or not self._is_alive():
             return
         if process.host != socket.gethostname():
@@ -212,13 +258,13 @@ class Run:
                 f"{self}: no training that could change; stepop.train(run, {{...}}) resumes it "
                 f"with another config"
             )
-        target = self._folder.train / "change.yaml"
+        target = self.train / "change.yaml"
         if target.exists():
             raise StepopError(
                 f"{target}: an earlier change waits still; the training takes it soon"
             )
-        begin = (self._folder.train / "log.txt").stat().st_size
-        part = self._folder.train / f".change.yaml.{os.getpid()}.tmp"
+        begin = (self.train / "log.txt").stat().st_size
+        part = self.train / f".change.yaml.{os.getpid()}.tmp"
         part.write_text(
             yaml_text(nested(copy.deepcopy(dict(changes))), "changes") + "\n", encoding="utf-8"
         )
@@ -241,7 +287,7 @@ class Run:
 
     def _refusal(self, begin: int) -> str:
         """Why a change was refused: what the log says since, at most a second later."""
-        log = self._folder.train / "log.txt"
+        log = self.train / "log.txt"
         for _ in range(10):
             with open(log, "rb") as file:
                 file.seek(begin)
@@ -255,7 +301,7 @@ class Run:
         """Whether it trains, or its process still ends."""
         if self._started is not None and self._started.process.poll() is None:
             return True
-        return self._folder.state(self._folder.process()) == "running"
+        return self.state_of(self.process()) == "running"
 
     def _metric(self) -> str:
         """The metric by which checkpoints are compared; empty for none."""
@@ -270,7 +316,7 @@ class Run:
     def _checkpoint(self, name: Union[int, PathLike, None]) -> Union[int, PathLike, None]:
         """`best` of the best run of a sweep as a step, where no checkpoint is marked as the best."""
         metric, mode = self._ranked_by
-        marked = self._folder.train / "checkpoints" / "best.safetensors"
+        marked = self.train / "checkpoints" / "best.safetensors"
         if name != "best" or not metric or marked.exists():
             return name
         known = [one for one in self.checkpoints if one.metric is not None and one.metric == one.metric]
@@ -283,9 +329,7 @@ class Run:
         return f"<Run {shown_path(self.path)}: {self.state}, step {self.step:,}>"
 
     def _repr_html_(self) -> str:
-        from .page import page_of
-
-        return page_of(self)
+        return page_of(self.name, self.state, self.error, self._logs.read().rows, self.images)
 
 
 def _show_lines(path: Path, begin: int) -> int:

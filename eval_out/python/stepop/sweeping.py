@@ -172,7 +172,7 @@ def _run(
     # A reader of the lines does not know the file that is here for a moment.
     is_made = source.startswith(MADE)
     hidden = re.compile(re.escape(source) + r"(:1)?(?=[: ])") if is_made else re.compile(r"$.")
-    started = Started(words, lambda text: hidden.sub("sweep", text))
+    started = Started(words, lambda text: hidden.sub("sweep", text), has_facts=False)
     begins = r"sweep .*: [0-9]+ runs in (.+), [0-9]+ at a time"
     found = started.wait_for_line(begins, quiet or not wait)
     if found is None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any, List, Mapping, Optional, Sequence, Union
 
-import stepop_eval
-from stepop_eval import Evaluation
-
 from .command import Started
-from .errors import PathLike, StepopError, converted
+from .errors import PathLike, StepopError
+from .eval.evaluation import Evaluation, open
 from .run import Run
 from .training import Configs, change_words, paths_of
 
@@ -83,7 +80,7 @@ def run_callbacks(
     """
     named = [word for callback in callbacks for word in ("-c", callback)]
     words = ["eval", _path(path), *named, *_words(config, changes, flags)]
-    return _evaluation("run_callbacks", words, quiet, "(.+): [0-9]+ rows? of .*")
+    return _evaluation("run_callbacks", words, quiet)
 
 
 def export(
@@ -108,7 +105,7 @@ def export(
     named = {"checkpoint": _chosen(run, checkpoint), "output": output, "network": network}
     words = _words((), changes, flags, **named)
     words = ["export", _path(run), *words]
-    return Path(_result("export", words, quiet, r"(.+) \([0-9.,]+ \w*B\): .*"))
+    return Path(_result("export", words, quiet, "file"))
 
 
 def tune(
@@ -129,7 +126,7 @@ def tune(
     picture. Throws StepopError with the program's last lines when it fails.
     """
     words = ["tune", *_words(config, changes, flags, time=time, output=output)]
-    return Path(_result("tune", words, quiet, "wrote (.+?)(?:; train with it: .*)?"))
+    return Path(_result("tune", words, quiet, "file"))
 
 
 def _path(run: RunOrPath) -> str:
@@ -148,23 +145,18 @@ def _words(config: Configs, changes: Changes, flags: Sequence[str], **named: Any
     return [*words, *flags, *change_words(changes)]
 
 
-def _evaluation(
-    what: str, words: Sequence[str], quiet: bool, pattern: str = "outputs: (.+)"
-) -> Evaluation:
-    path = _result(what, words, quiet, pattern)
-    with converted():
-        return stepop_eval.open(path)
+def _evaluation(what: str, words: Sequence[str], quiet: bool) -> Evaluation:
+    return open(_result(what, words, quiet, "outputs"))
 
 
-def _result(what: str, words: Sequence[str], quiet: bool, pattern: str) -> str:
-    """The file that the program names in its last line that is as `pattern` says."""
+def _result(what: str, words: Sequence[str], quiet: bool, fact: str) -> str:
+    """The file that the program says as this fact."""
     started = Started(words)
     if started.wait(quiet) != 0:
         raise StepopError(started.error())
-    text = started.output().decode(errors="replace")
-    found = re.findall(f"^{pattern}$", text, re.M)
-    if not found:
+    found = started.fact(fact)
+    if found is None:
         raise StepopError(
             f"{what}: no file was left, as with --check or eval_hook/clean_after_callbacks"
         )
-    return str(found[-1])
+    return found

@@ -7,13 +7,11 @@ import copy
 import os
 import re
 import tempfile
-from pathlib import Path
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Union
-
-from stepop_eval.tables import nested
 
 from .command import Started
 from .errors import PathLike, StepopError, yaml_text
+from .eval.tables import nested
 from .run import Run
 
 # A file, or what a file would have.
@@ -96,12 +94,12 @@ def train(
     with _source(config, name, logs) as source:
         words = [*source, "-t", *flags, *change_words(changes)]
         started = Started(words, without_made)
-        found = started.wait_for_line("run {2,}(.+)", quiet or not wait)
+        found = started.wait_for_fact("run", quiet or not wait)
     if found is None and started.process.returncode == 0:
         raise StepopError(f"train: no run was named; flags such as --check make none: {[*flags]}")
     if found is None:
         raise StepopError(started.error())
-    run = Run(Path(found[1]), started)
+    run = Run(found, started)
     if wait:
         started.wait(quiet)
         run.finished()

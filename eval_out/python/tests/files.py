@@ -58,7 +58,7 @@ def inside(folder):
 def rich() -> Path:
     """A file with every kind of array: see tests/eval_out/write_files.cpp."""
     path = scratch() / "outputs.h5"
-    call(BUILD / "stepop_eval_files", "rich", path)
+    call(BUILD / "stepop_output_files", "rich", path)
     return path
 
 
@@ -66,7 +66,7 @@ def rich() -> Path:
 def compressed() -> Path:
     """A file with `compression: gzip`."""
     path = scratch() / "outputs.h5"
-    call(BUILD / "stepop_eval_files", "gzip", path)
+    call(BUILD / "stepop_output_files", "gzip", path)
     return path
 
 

@@ -6,7 +6,8 @@ import json
 import os
 from pathlib import Path
 
-from stepop_eval.follow import Process, Run, _boot, _ticks
+from stepop import Run
+from stepop.eval.follow import Process, _boot, _ticks
 from tests import files
 
 TIME = "2026-11-21T10-00-00"

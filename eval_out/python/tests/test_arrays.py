@@ -3,8 +3,8 @@ import unittest
 import h5py
 import numpy as np
 
-import stepop_eval
-from stepop_eval import rows as rows_module
+import stepop.eval
+from stepop.eval import rows as rows_module
 from tests import files
 
 
@@ -17,7 +17,7 @@ def rows(n, *shape):
 class ArraysTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.e = stepop_eval.open(files.rich())
+        cls.e = stepop.eval.open(files.rich())
         cls.h5 = h5py.File(files.rich(), "r")
         cls.addClassCleanup(cls.e.close)
         cls.addClassCleanup(cls.h5.close)
@@ -153,7 +153,7 @@ class ArraysTest(unittest.TestCase):
                 return values
 
         counting = Counting(self.h5["outputs/image"])
-        image = stepop_eval.Array(files.rich(), "outputs/image", counting, 12)
+        image = stepop.eval.Array(files.rich(), "outputs/image", counting, 12)
         self.assertEqual(counting.read, [])
         image[3:5]
         image[7, 0, :, 1:3]
@@ -169,7 +169,7 @@ class ArraysTest(unittest.TestCase):
             f["outputs/large/values"] = np.zeros(300 * 10_000, np.int64)
             f["outputs/large/offsets"] = np.arange(301) * 10_000
             f["outputs/large"].attrs["ragged"] = True
-        with stepop_eval.open(path) as e:
+        with stepop.eval.open(path) as e:
             for key, row_bytes in (("text", 30_049), ("large", 80_000)):
                 with self.subTest(key):
                     array = e.outputs[key]
@@ -202,7 +202,7 @@ class ArraysTest(unittest.TestCase):
             f.attrs.update(format_version=1, rows=190_000, complete=True)
             f["index"] = np.arange(200_000)
             f["outputs/x"] = np.arange(2_000_000).reshape(200_000, 10)
-        with stepop_eval.open(path) as e:
+        with stepop.eval.open(path) as e:
             whole = np.arange(1_900_000).reshape(190_000, 10)
             generator = np.random.default_rng(2)
             for count in (1, 50, 5000):

@@ -11,11 +11,11 @@ from unittest import mock
 
 from PIL import Image
 
-from stepop_eval import bridge
-from stepop_eval.bridge import Backend, Kept, Memory, follow, main
-from stepop_eval.follow import Line
-from stepop_eval.mlflow import MLflow
-from stepop_eval.wandb import WandB
+from stepop.eval import bridge
+from stepop.eval.bridge import Backend, Kept, Memory, follow, main
+from stepop.eval.follow import Line
+from stepop.eval.mlflow import MLflow
+from stepop.eval.wandb import WandB
 from tests import files, wandb_file
 from tests.runs import MadeRun, numbers
 
@@ -235,7 +235,7 @@ def copy_of_run():
 
 class WandBTest(unittest.TestCase):
     def send(self, path, *more):
-        files.call(sys.executable, "-m", "stepop_eval.wandb", path, *more, cwd=files.PACKAGE)
+        files.call(sys.executable, "-m", "stepop.eval.wandb", path, *more, cwd=files.PACKAGE)
         (made,) = (path / "wandb").glob("offline-run-*/*.wandb")
         return made.parent, wandb_file.read(made)
 

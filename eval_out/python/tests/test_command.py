@@ -3,7 +3,7 @@ import io
 import sys
 import unittest
 
-from stepop_eval.__main__ import main
+from stepop.eval.__main__ import main
 from tests import files
 
 
@@ -50,9 +50,9 @@ class CommandTest(unittest.TestCase):
     def test_a_mistake_is_one_line_and_a_status(self):
         self.assertEqual(
             run("/nowhere/at/all"),
-            (1, "", "stepop_eval: /nowhere/at/all: no such file or folder\n"),
+            (1, "", "stepop.eval: /nowhere/at/all: no such file or folder\n"),
         )
 
     def test_it_runs_as_a_module(self):
-        out = files.call(sys.executable, "-m", "stepop_eval", files.rich(), cwd=files.PACKAGE)
+        out = files.call(sys.executable, "-m", "stepop.eval", files.rich(), cwd=files.PACKAGE)
         self.assertIn("12 rows, complete\n", out)

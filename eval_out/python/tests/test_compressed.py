@@ -3,7 +3,7 @@ import unittest
 import h5py
 import numpy as np
 
-import stepop_eval
+import stepop.eval
 from tests import files
 from tests.test_arrays import rows
 
@@ -22,7 +22,7 @@ class CompressedTest(unittest.TestCase):
                 self.assertEqual((stored.compression, stored.shuffle), ("gzip", True))
             self.assertIsNone(f["labels/loss"].chunks)
         choices = (slice(None), slice(90, 203), -1, [499, 3, 3, 96], (7, 1), (slice(5), -1))
-        with stepop_eval.open(files.compressed()) as e:
+        with stepop.eval.open(files.compressed()) as e:
             self.assertEqual((e.rows, e.complete), (N, True))
             for key, values in expected.items():
                 with self.subTest(key):

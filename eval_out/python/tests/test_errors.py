@@ -7,8 +7,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-import stepop_eval
-from stepop_eval import locate
+import stepop.eval
+from stepop.eval import locate
 from tests import files
 from tests.test_evaluation import message_of
 
@@ -19,7 +19,7 @@ class ErrorsTest(unittest.TestCase):
         self.path = self.folder / "outputs.h5"
 
     def message(self, path=None):
-        return message_of(lambda: stepop_eval.open(path or self.path))
+        return message_of(lambda: stepop.eval.open(path or self.path))
 
     def changed(self, change):
         """What opening a file says after `change` was made to it."""
@@ -49,7 +49,7 @@ class ErrorsTest(unittest.TestCase):
         self.assertEqual(self.message(run), none_yet)
         (run / "eval" / run.name / "23").mkdir(parents=True)
         self.assertEqual(self.message(run), none_yet)
-        self.assertEqual(message_of(lambda: stepop_eval.open_all(run)), none_yet)
+        self.assertEqual(message_of(lambda: stepop.eval.open_all(run)), none_yet)
         self.assertEqual(
             self.message(logs), f"{logs}: a folder of runs; open one of them, such as {run}"
         )
@@ -78,15 +78,15 @@ class ErrorsTest(unittest.TestCase):
 
     def test_a_step_that_was_not_evaluated(self):
         self.assertEqual(
-            message_of(lambda: stepop_eval.open(files.run(), step=24)),
+            message_of(lambda: stepop.eval.open(files.run(), step=24)),
             f"{files.run()}: no evaluation of step 24; there are those of steps 23, 46",
         )
         self.assertEqual(
-            message_of(lambda: stepop_eval.open(files.rich(), step=24)),
+            message_of(lambda: stepop.eval.open(files.rich(), step=24)),
             f"{files.rich()} is one evaluation; a step is chosen from those of a run",
         )
         self.assertEqual(
-            message_of(lambda: stepop_eval.open_all(files.rich())),
+            message_of(lambda: stepop.eval.open_all(files.rich())),
             f"{files.rich()} is one evaluation, which open() opens; open_all() takes a run",
         )
 
@@ -115,7 +115,7 @@ class ErrorsTest(unittest.TestCase):
         self.assertEqual(
             self.changed(lambda f: f.attrs.__setitem__("format_version", 2)),
             f"{self.path}: format 2 is newer than this package, which reads format 1; install the "
-            "stepop_eval of the stepop that wrote it",
+            "version of stepop that wrote it",
         )
 
     def test_arrays_that_are_not_as_long_as_the_file_says(self):
@@ -139,7 +139,7 @@ class ErrorsTest(unittest.TestCase):
         shutil.copy(files.rich(), self.path)
         with h5py.File(self.path, "r+") as f:
             f["outputs/boxes/offsets"][3] = 10**12
-        with stepop_eval.open(self.path) as e:
+        with stepop.eval.open(self.path) as e:
             text = f"{self.path}: outputs/boxes: the file is damaged: its offsets decrease, or point outside of values"
             self.assertEqual(message_of(lambda: e.outputs["boxes"][:]), text)
             self.assertEqual(e.outputs["boxes"][8].shape, (2, 4))
@@ -163,10 +163,10 @@ class ErrorsTest(unittest.TestCase):
                 changed[place] = int(generator.integers(0, 256))
             self.path.write_bytes(changed)
             try:
-                with stepop_eval.open(self.path) as e:
+                with stepop.eval.open(self.path) as e:
                     for array in (*e.outputs.values(), *e.labels.arrays().values()):
                         array[:3]
-            except stepop_eval.EvalError:
+            except stepop.eval.EvalError:
                 pass
 
     def test_a_name_that_is_no_text(self):

@@ -7,12 +7,12 @@ from unittest import mock
 import h5py
 import numpy as np
 
-import stepop_eval
-from stepop_eval.__main__ import summary
+import stepop.eval
+from stepop.eval.__main__ import summary
 from tests import files
 
 
-def message_of(function, kind=stepop_eval.EvalError):
+def message_of(function, kind=stepop.eval.EvalError):
     try:
         function()
     except kind as error:
@@ -22,7 +22,7 @@ def message_of(function, kind=stepop_eval.EvalError):
 
 class RichTest(unittest.TestCase):
     def setUp(self):
-        self.e = stepop_eval.open(files.rich())
+        self.e = stepop.eval.open(files.rich())
         self.addCleanup(self.e.close)
 
     def test_what_the_file_says_about_itself(self):
@@ -145,7 +145,7 @@ class RichTest(unittest.TestCase):
             made["labels/loss"] = np.array([0.0, 3.0, np.nan, 5.0], np.float32)
             made["weights/loss"] = np.array([0.0, 3.0, 0.0, 1.0], np.float32)
             made["labels/plain"] = np.array([1, 2, 3, 4])
-        with stepop_eval.open(path) as e:
+        with stepop.eval.open(path) as e:
             self.assertEqual(e.counting("loss").tolist(), [False, True, False, True])
             self.assertEqual(e.counting("plain").tolist(), [True] * 4)
             self.assertEqual(e.best("loss", 4).tolist(), [1, 3])
@@ -175,7 +175,7 @@ class RichTest(unittest.TestCase):
             f'{where}: outputs: "encoder" is a group; there are: encoder/deep/text, encoder/mean',
         )
         self.assertEqual(
-            message_of(lambda: self.e.worst("zzz", 1), stepop_eval.UnknownKeyError),
+            message_of(lambda: self.e.worst("zzz", 1), stepop.eval.UnknownKeyError),
             f'{where}: labels: no "zzz"; there are: center, correct, count, group/score, loss',
         )
         self.assertIsNone(self.e.labels.get("zzz"))
@@ -217,7 +217,7 @@ class RichTest(unittest.TestCase):
             def __len__(self):
                 return len(self.iloc)
 
-        e = stepop_eval.open(files.folds())
+        e = stepop.eval.open(files.folds())
         self.addCleanup(e.close)
         with (files.folds().parents[1] / "table.csv").open() as file:
             table = list(csv.DictReader(file))
@@ -251,12 +251,12 @@ class RichTest(unittest.TestCase):
         )
 
     def test_a_file_that_h5py_has_open_as_well(self):
-        with h5py.File(files.rich(), "r"), stepop_eval.open(files.rich()) as e:
+        with h5py.File(files.rich(), "r"), stepop.eval.open(files.rich()) as e:
             self.assertEqual(e.rows, 12)
         with h5py.File(files.rich(), "r") as f:
             self.assertEqual(f.attrs["rows"], self.e.rows)
         self.e.close()
-        with h5py.File(files.rich(), "r", locking=False), stepop_eval.open(files.rich()) as e:
+        with h5py.File(files.rich(), "r", locking=False), stepop.eval.open(files.rich()) as e:
             self.assertEqual(e.rows, 12)
 
     def test_it_passes_to_another_process(self):
@@ -284,7 +284,7 @@ class RunTest(unittest.TestCase):
     """On what the command wrote."""
 
     def setUp(self):
-        self.e = stepop_eval.open(files.run())
+        self.e = stepop.eval.open(files.run())
         self.addCleanup(self.e.close)
 
     def test_it_is_the_latest_evaluation(self):
@@ -311,7 +311,7 @@ class RunTest(unittest.TestCase):
             import yaml  # noqa: F401
         except ImportError:
             self.skipTest("PyYAML is not installed")
-        from stepop_eval.config import read_config
+        from stepop.eval.config import read_config
 
         attributes = {
             key: value for key, value in self.e.attributes.items() if key != "config_json"

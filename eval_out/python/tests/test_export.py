@@ -1,4 +1,4 @@
-"""What python -m stepop_eval.export writes, and what it refuses, by whole messages."""
+"""What python -m stepop.eval.export writes, and what it refuses, by whole messages."""
 
 import contextlib
 import io
@@ -6,7 +6,7 @@ import os
 import sys
 import unittest
 
-from stepop_eval import export
+from stepop.eval import export
 from tests import files
 
 NETS = '''
@@ -213,10 +213,10 @@ class ExportTest(unittest.TestCase):
         path = self.folder / "net.pt2"
         path.unlink(missing_ok=True)
         text = self.export(*words, **options)
-        self.assertTrue(text.startswith("stepop_eval.export: "), text)
+        self.assertTrue(text.startswith("stepop.eval.export: "), text)
         self.assertFalse(path.exists())
         self.assertEqual(os.listdir(self.folder).count("net.pt2.tmp"), 0)
-        return text[len("stepop_eval.export: "):]
+        return text[len("stepop.eval.export: "):]
 
     def test_a_class_a_function_and_a_module_are_exported(self):
         for network, count in (("nets.py:Net", 8), ("nets.py:make", 16), ("nets.py:net", 20)):

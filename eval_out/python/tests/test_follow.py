@@ -2,8 +2,9 @@ import os
 import unittest
 from unittest import mock
 
-from stepop_eval import EvalError, follow
-from stepop_eval.follow import Follower, Run, parse_line
+from stepop import Run, StepopError
+from stepop.eval import follow
+from stepop.eval.follow import Follower, parse_line
 from tests import files
 from tests.runs import MadeRun
 
@@ -14,7 +15,7 @@ def steps(rows):
 
 class FollowTest(unittest.TestCase):
     def follower(self, made, after=-1):
-        follower = Follower(made.run, after)
+        follower = Follower(made.run.train, after)
         self.addCleanup(follower.close)
         return follower
 
@@ -124,15 +125,15 @@ class FollowTest(unittest.TestCase):
         states = []
         for state, pid in (("running", None), ("running", 2**22 + 1), ("failed", None)):
             made.state(state, pid=pid)
-            states.append(made.run.state(made.run.process()))
+            states.append(made.run.state_of(made.run.process()))
         os.remove(made.path / "train" / "process.json")
-        states.append(made.run.state(made.run.process()))
+        states.append(made.run.state_of(made.run.process()))
         self.assertEqual(states, ["running", "killed", "failed", "unknown"])
 
     def test_what_is_no_run_is_said(self):
-        with self.assertRaisesRegex(EvalError, "/nowhere: no such folder$"):
+        with self.assertRaisesRegex(StepopError, "/nowhere: no such folder$"):
             Run("/nowhere")
-        with self.assertRaisesRegex(EvalError, ": no run of a training: it has no folder train$"):
+        with self.assertRaisesRegex(StepopError, ": no run of a training: it has no folder train$"):
             Run(files.scratch())
 
     def test_the_sweep_of_a_run_is_the_folder_above(self):

@@ -4,7 +4,7 @@ import sys
 import unittest
 import unittest.mock
 
-import stepop_eval
+import stepop.eval
 from tests import files
 from tests.test_evaluation import message_of
 
@@ -17,7 +17,7 @@ class HostileTest(unittest.TestCase):
     def message(self, kind):
         path = files.scratch() / "outputs.h5"
         subprocess.run([sys.executable, WRITER, kind, path], check=True)
-        message = message_of(lambda: stepop_eval.open(path))
+        message = message_of(lambda: stepop.eval.open(path))
         self.assertTrue(message.startswith(f"{path}: "), message)
         return message[len(f"{path}: ") :]
 
@@ -50,9 +50,9 @@ class HostileTest(unittest.TestCase):
         path = files.scratch() / "outputs.h5"
         subprocess.run([sys.executable, WRITER, "bomb", path], check=True)
         with unittest.mock.patch.dict(os.environ, {"STEPOP_UNPACK_LIMIT": limit}):
-            stepop_eval.open(path).close()
+            stepop.eval.open(path).close()
         with unittest.mock.patch.dict(os.environ, {"STEPOP_UNPACK_LIMIT": "lots"}):
             self.assertEqual(
-                message_of(lambda: stepop_eval.open(path)),
+                message_of(lambda: stepop.eval.open(path)),
                 'STEPOP_UNPACK_LIMIT: expected a number of bytes such as 20e9, found "lots"',
             )

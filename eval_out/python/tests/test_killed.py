@@ -11,7 +11,7 @@ import unittest
 import h5py
 import numpy as np
 
-import stepop_eval
+import stepop.eval
 from tests import files
 from tests.test_evaluation import message_of
 
@@ -23,7 +23,7 @@ class KilledTest(unittest.TestCase):
         """A writer that has handed over ROWS of a million rows, and has the file open."""
         path.parent.mkdir(parents=True)
         writer = subprocess.Popen(
-            [files.BUILD / "stepop_eval_files", "unfinished", path], stdout=subprocess.PIPE
+            [files.BUILD / "stepop_output_files", "unfinished", path], stdout=subprocess.PIPE
         )
         self.addCleanup(writer.stdout.close)
         self.addCleanup(writer.wait)
@@ -57,24 +57,24 @@ class KilledTest(unittest.TestCase):
         run = files.scratch() / "logs" / "a"
         path = run / "eval" / "2026-11-21T10-00-00_a" / "5" / "outputs.h5"
         writer = self.start(path)
-        with stepop_eval.open(run) as e:
+        with stepop.eval.open(run) as e:
             self.assertIsNone(writer.poll())
             self.check(e)
         writer.send_signal(signal.SIGKILL)
         writer.wait()
-        with stepop_eval.open(run) as e, h5py.File(f"{path}.part", locking=False) as f:
+        with stepop.eval.open(run) as e, h5py.File(f"{path}.part", locking=False) as f:
             self.check(e)
             self.assertEqual((f.attrs["rows"], f["outputs/x"].shape[0]), (ROWS, 1_000_000))
             self.assertEqual(e.path, path.with_name("outputs.h5.part"))
             self.assertEqual((e.global_step, e.scalars), (5, {}))
             self.assertIn("not complete", repr(e))
-        every = stepop_eval.open_all(run)
+        every = stepop.eval.open_all(run)
         self.assertEqual([e.rows for e in every], [ROWS])
         # A mean over some of the rows is no point of a curve.
         self.assertIn('no "labels/loss"', message_of(lambda: every.series("labels/loss")))
-        with h5py.File(f"{path}.part", "r"), stepop_eval.open(f"{path}.part") as e:
+        with h5py.File(f"{path}.part", "r"), stepop.eval.open(f"{path}.part") as e:
             self.assertEqual(e.rows, ROWS)
-        with stepop_eval.open(run):  # an evaluation that resumes the file finds no lock
+        with stepop.eval.open(run):  # an evaluation that resumes the file finds no lock
             script = "import sys, h5py; h5py.File(sys.argv[1], 'r+').close()"
             files.call(sys.executable, "-c", script, f"{path}.part")
 
@@ -82,8 +82,8 @@ class KilledTest(unittest.TestCase):
         whole = run / "eval" / "2026-11-20T10-00-00_a" / "3" / "outputs.h5"
         whole.parent.mkdir(parents=True)
         shutil.copy(files.rich(), whole)
-        self.assertEqual(stepop_eval.open(run).path, whole)
-        self.assertEqual(stepop_eval.open(run, step=5).path, path.with_name("outputs.h5.part"))
+        self.assertEqual(stepop.eval.open(run).path, whole)
+        self.assertEqual(stepop.eval.open(run, step=5).path, path.with_name("outputs.h5.part"))
         shutil.copy(files.rich(), path)
-        self.assertEqual(stepop_eval.open(run).path, path)
-        self.assertEqual(stepop_eval.open(path.parent).path, path)
+        self.assertEqual(stepop.eval.open(run).path, path)
+        self.assertEqual(stepop.eval.open(path.parent).path, path)

@@ -19,7 +19,7 @@ class ReadmeTest(unittest.TestCase):
 
     def test_its_lines_do_what_it_says(self):
         text = (files.PACKAGE / "README.md").read_text(encoding="utf-8")
-        runs, evaluations = text.split("\n## stepop_eval")
+        runs, evaluations = text.split("\n## stepop.eval")
         has_pandas = importlib.util.find_spec("pandas") is not None
         if has_pandas:
             # Their runs are in a folder of their own, with the one of the others.

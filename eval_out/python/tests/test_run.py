@@ -188,7 +188,11 @@ class RunTest(unittest.TestCase):
         (start,) = run_of(MadeRun()).starts  # without a record
         self.assertEqual((start.time, start.kind, start.record), (TIME, "", {}))
 
-    def test_evaluations_and_the_config_are_those_of_stepop_eval(self):
+    def test_an_error_of_the_readers_is_one_of_the_package(self):
+        with self.assertRaisesRegex(stepop.StepopError, "^/nowhere: no such file or folder"):
+            stepop.eval.open("/nowhere")
+
+    def test_evaluations_and_the_config_are_those_of_stepop_dot_eval(self):
         run = stepop.Run(files.run())
         self.assertEqual(run.evaluations.steps.tolist(), [23, 46])
         self.assertEqual(run.evaluations[-1].config, run.config)

@@ -5,14 +5,14 @@ import unittest
 
 import numpy as np
 
-import stepop_eval
+import stepop.eval
 from tests import files
 from tests.test_evaluation import message_of
 
 
 class SeriesTest(unittest.TestCase):
     def test_evaluations_are_sorted_by_step(self):
-        every = stepop_eval.open_all(files.run())
+        every = stepop.eval.open_all(files.run())
         self.assertEqual((len(every), every.steps.tolist()), (2, [23, 46]))
         self.assertEqual([e.global_step for e in every], [23, 46])
         self.assertEqual((every[-1].global_step, every.at(23).global_step), (46, 23))
@@ -27,10 +27,10 @@ class SeriesTest(unittest.TestCase):
         )
         start = files.run() / "eval" / files.run().name
         for path in (files.run() / "eval", start):
-            self.assertEqual(stepop_eval.open_all(path).steps.tolist(), [23, 46])
+            self.assertEqual(stepop.eval.open_all(path).steps.tolist(), [23, 46])
 
     def test_a_label_and_a_scalar_over_steps_agree(self):
-        every = stepop_eval.open_all(files.run())
+        every = stepop.eval.open_all(files.run())
         label = every.series("labels/loss")
         scalar = every.series("validation/eval_op/loss")
         self.assertEqual((label.steps.tolist(), scalar.steps.tolist()), ([23, 46], [23, 46]))
@@ -49,7 +49,7 @@ class SeriesTest(unittest.TestCase):
         self.assertEqual(dict(zip(steps.tolist(), values.tolist())), logged)
 
     def test_scalars_are_a_table(self):
-        table = stepop_eval.open_all(files.run()).scalars
+        table = stepop.eval.open_all(files.run()).scalars
         self.assertEqual(
             sorted(table), ["validation/eval_op/accuracy/accuracy", "validation/eval_op/loss"]
         )
@@ -63,7 +63,7 @@ class SeriesTest(unittest.TestCase):
         self.assertEqual((frame.index.name, frame.index.tolist()), ("step", [23, 46]))
 
     def test_what_no_evaluation_has_is_told_with_the_nearest(self):
-        every = stepop_eval.open_all(files.run())
+        every = stepop.eval.open_all(files.run())
         names = "labels/loss, validation/eval_op/accuracy/accuracy, validation/eval_op/loss"
         self.assertEqual(
             message_of(lambda: every.series("labels/los"), KeyError),
@@ -78,11 +78,11 @@ class SeriesTest(unittest.TestCase):
         shutil.copytree(files.evaluation(46), start / "46" / "test")
         (start / "46" / "callback").mkdir()
         run = start.parent.parent
-        every = stepop_eval.open_all(run)
+        every = stepop.eval.open_all(run)
         self.assertEqual((every.steps.tolist(), every.names), ([23, 46], ["test"]))
         self.assertEqual([e.path for e in every.named("test")], [start / "46/test/outputs.h5"])
         self.assertEqual(every[-1].path, start / "46/outputs.h5")
-        self.assertEqual(stepop_eval.open(run).path, start / "46/outputs.h5")
+        self.assertEqual(stepop.eval.open(run).path, start / "46/outputs.h5")
         self.assertEqual(
             message_of(lambda: every.named("tset")),
             f"{run}: no evaluation with the name 'tset'; there are: test",
@@ -101,7 +101,7 @@ class SeriesTest(unittest.TestCase):
         (first / "9").mkdir()  # its outputs were cleaned up
         (first / "9" / "scalars.json").write_text('{"a": "-Infinity"}')
         (first / "100").mkdir()  # was going to begin
-        every = stepop_eval.open_all(run)
+        every = stepop.eval.open_all(run)
         self.assertEqual(
             [e.path for e in every], [second / "23/outputs.h5", first / "46/outputs.h5"]
         )
@@ -109,7 +109,7 @@ class SeriesTest(unittest.TestCase):
         np.testing.assert_array_equal(every.scalars["a"], [-math.inf, 1.5, math.nan])
         np.testing.assert_array_equal(every.series("b"), ([23], [math.nan]))
         # The last start counts, not the largest step.
-        self.assertEqual(stepop_eval.open(run).path, second / "23/outputs.h5")
-        self.assertEqual(stepop_eval.open(run, step=46).path, first / "46/outputs.h5")
+        self.assertEqual(stepop.eval.open(run).path, second / "23/outputs.h5")
+        self.assertEqual(stepop.eval.open(run, step=46).path, first / "46/outputs.h5")
         (second / "23" / "scalars.json").write_text('{"a": ')
         self.assertIn(f"cannot read {second}/23/scalars.json: ", message_of(lambda: every.scalars))

@@ -6,7 +6,7 @@ import unittest
 import numpy as np
 
 import stepop
-import stepop_eval
+import stepop.eval
 from tests import files
 
 DIGITS = files.TREE / "configs" / "digits.yaml"
@@ -57,7 +57,7 @@ class ToolsTest(unittest.TestCase):
     def test_predictions_are_those_of_the_evaluation(self):
         (self.folder / "photos.yaml").write_text(PHOTOS)
         found = stepop.predict(self.run_, "photos.yaml", name="photos", quiet=True)
-        logits = stepop_eval.open(self.run_.path, step=46).outputs["logits"][:]
+        logits = stepop.eval.open(self.run_.path, step=46).outputs["logits"][:]
         np.testing.assert_allclose(found.outputs["prediction"][:], logits, rtol=1e-4, atol=1e-4)
 
     def test_an_export_is_the_file_that_was_written(self):

@@ -155,7 +155,7 @@ class TrainingTest(unittest.TestCase):
                         if "step 127/" in line:
                             break
                     self.addCleanup(run.stop)
-                    trainer = run._folder.process().pid
+                    trainer = run.process().pid
                     process.send_signal(number)
                     if also_training:  # as a scheduler does
                         os.kill(trainer, number)

@@ -62,7 +62,7 @@ Bridge::Bridge(std::string name, const Config& params)
     : name_(std::move(name)),
       python_(find_python(params.has("python") ? params.get<std::string>("python") : "")),
       wait_(params.get_between("wait", 0, kMostWait, kWait)) {
-  const LogKinds checked(params);  // stepop_eval.bridge reads and follows it
+  const LogKinds checked(params);  // stepop.eval.bridge reads and follows it
 }
 
 void Bridge::begin(const SinkStart& start) {
@@ -70,7 +70,7 @@ void Bridge::begin(const SinkStart& start) {
   output_ = fmt::format("{}/{}/log.txt", run_, name_);
   try {
     make_folders(run_ + "/" + name_);
-    child_ = start_beside({python_, "-m", "stepop_eval." + name_, kBesideOption, run_}, output_,
+    child_ = start_beside({python_, "-m", "stepop.eval." + name_, kBesideOption, run_}, output_,
                           environment_with(find_python_package()));
   } catch (const Error& error) {
     failure_ = fmt::format("could not be started: {}", error.what());
@@ -90,7 +90,7 @@ std::string Bridge::mend() {
   return fmt::format(
       "integrations/{}: its process {}\n(that does not stop the training; see {}; all of the run "
       "can be sent "
-      "later:  {}{} -m stepop_eval.{} {})",
+      "later:  {}{} -m stepop.eval.{} {})",
       name_, what, output_, package.empty() ? "" : "PYTHONPATH=" + shell_word(package) + " ",
       shell_word(python_), name_, shell_word(run_));
 }

@@ -10,7 +10,7 @@
 
 namespace stepop {
 
-/// An integration that is a separate program next to the training: `python -m stepop_eval.<name>
+/// An integration that is a separate program next to the training: `python -m stepop.eval.<name>
 /// --beside RUN` gets only the path of the run, follows its files, and sends them to a service. It
 /// outlives the training until the rest is sent. If the program fails, the training continues with
 /// one warning.

@@ -57,7 +57,7 @@ std::string find_python_package() {
   std::error_code failed;
   const fs::path above = program_file().parent_path().parent_path();
   for (const char* place : {"eval_out/python", "share/stepop/eval_out/python"}) {
-    if (fs::exists(above / place / "stepop_eval/__init__.py", failed)) return above / place;
+    if (fs::exists(above / place / "stepop/eval/__init__.py", failed)) return above / place;
   }
   return "";
 }

@@ -17,7 +17,7 @@ std::string find_user_python(const std::string& given = "");
 /// first on the PATH, and how to choose; empty where it does not.
 std::string python_choice(const std::string& given = "");
 
-/// The folder with the Python package `stepop_eval` of this program's version: in its source tree,
+/// The folder with the Python package `stepop.eval` of this program's version: in its source tree,
 /// or where it was installed. Empty when Python finds the package by itself, as with a wheel.
 std::string find_python_package();
 

@@ -37,6 +37,10 @@ Flags common_flags(Arguments& to) {
   flags.add("tuned", to.tuned,
             "auto: a training with the settings that `stepop tune` found for it");
   flags.add("profile", to.profile, "show where the time went when a training ends", kOptionalBool);
+  flags.add(
+      "json", to.json,
+      "for programs: what is made, and errors, as JSON lines; all else goes to standard error",
+      kOptionalBool);
   flags.add("allow-unknown", to.allow_unknown, "unknown config keys are a warning, not an error",
             kOptionalBool);
   flags.add({'h', "help"}, to.help, "this text; after a command, the help of that command");

@@ -32,6 +32,7 @@ struct Arguments {
   bool debug = false;                     ///< -d
   bool check = false;                     ///< --check
   bool graph = false;                     ///< --graph
+  bool json = false;                      ///< --json
   bool profile = false;                   ///< --profile
   std::optional<std::string> processes;   ///< --processes
   std::optional<std::string> tuned;       ///< --tuned

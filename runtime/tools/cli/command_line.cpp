@@ -294,7 +294,10 @@ CommandLine parse_command_line(const std::vector<std::string>& words) {
   CommandLine line;
   Arguments& arguments = line.arguments;
   arguments.command_line = "stepop";
-  for (const auto& word : words) arguments.command_line += " " + shell_word(word);
+  for (const auto& word : words) {
+    // Records and advice have the line that a user types.
+    if (word != "--json") arguments.command_line += " " + shell_word(word);
+  }
   std::vector<std::string> rest = words;
   if (!rest.empty()) arguments.command = read_command(rest);
   if (arguments.command != nullptr) rest.erase(rest.begin());

@@ -13,6 +13,7 @@
 #include "runtime/core/config/config_files.h"
 #include "runtime/core/config/merge.h"
 #include "runtime/core/config/resolve.h"
+#include "runtime/core/log/facts.h"
 #include "runtime/core/value/yaml_writer.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/cli/exit_codes.h"
@@ -122,6 +123,7 @@ void load_code_of(const EvalFile& file, const std::optional<FileRun>& run,
 }
 
 int eval_command(const Arguments& arguments, const EvalFlags& own) {
+  if (arguments.json) begin_facts();
   const SignalGuard signals;
   const at::NoGradGuard no_grad;
   const EvalFile file(find_outputs(arguments.operands.front()), throw_if_signal_arrived);
@@ -141,6 +143,7 @@ int eval_command(const Arguments& arguments, const EvalFlags& own) {
   const std::string folder = fs::absolute(file.path()).lexically_normal().parent_path().string();
 
   print_head(file, split);
+  say_fact("outputs", file.path());
   const CallbackScalars found = EvaluationCallbacks(config).run(
       name.empty() ? op : name, attribute<int64_t>(file, "global_step", 0), folder, data_in, file);
   print_scalars(found.scalars);
@@ -165,7 +168,7 @@ STEPOP_REGISTER_COMMAND(
      .most = 1,
      .about = "run callbacks on an outputs.h5, an evaluation's folder, or the latest evaluation of "
               "a run",
-     .takes = "base project current-code",
+     .takes = "base project current-code json",
      .example = "stepop eval logs/<time>_digits -c accuracy --accuracy/target class",
      .meanings = "base: YAML files with more callbacks and their parameters"
                  "\nproject: a run, whose latest evaluation is taken; the word alone does"});

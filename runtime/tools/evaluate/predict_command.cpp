@@ -58,7 +58,8 @@ STEPOP_REGISTER_COMMAND(
          "what a network, of a run or a file, makes of datasets/predict, rows without labels: an "
          "outputs.h5",
      .takes =
-         "name base project checkpoint log_level current-code check graph processes allow-unknown",
+         "name base project checkpoint log_level current-code check graph processes allow-unknown "
+         "json",
      .example = "stepop predict logs/<time>_digits -b photos.yaml -n photos",
      .meanings = "name: the name of this evaluation (default: that of the last file of -b)\n"
                  "base: YAML files with the data; each one overrides the ones before it and the "

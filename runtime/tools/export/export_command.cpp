@@ -13,6 +13,7 @@
 #include "runtime/core/base/interrupt_scope.h"
 #include "runtime/core/base/nearest.h"
 #include "runtime/core/base/number_text.h"
+#include "runtime/core/log/facts.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/value/yaml_writer.h"
 #include "runtime/tools/cli/command.h"
@@ -180,6 +181,7 @@ std::string how_to_load(const std::string& path, const ExportedNetwork& exported
 }
 
 int export_command(const Arguments& given, const ExportFlags& own) {
+  if (given.json) begin_facts();
   const std::string run = open_run(given, given.operands.front()).root();
   const OnnxOptions onnx = onnx_options(own);
   const SignalGuard signals;
@@ -269,6 +271,7 @@ int export_command(const Arguments& given, const ExportFlags& own) {
   for (const auto& text : exported.warnings) console.warn(text);
   console.info(fmt::format("{} ({}): {}", path, size_text(static_cast<double>(fs::file_size(path))),
                            how_to_load(path, exported)));
+  say_fact("file", path);
   return 0;
 }
 
@@ -281,7 +284,7 @@ STEPOP_REGISTER_COMMAND(
      .fewest = 1,
      .most = 1,
      .about = "write the network of a run for Python and other programs, checked on its data",
-     .takes = "base project checkpoint current-code log_level allow-unknown",
+     .takes = "base project checkpoint current-code log_level allow-unknown json",
      .example = "stepop export logs/<time>_digits -c best -o net.pt"});
 
 }  // namespace

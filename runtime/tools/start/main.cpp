@@ -12,6 +12,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/components/registry.h"
+#include "runtime/core/log/facts.h"
 #include "runtime/core/programs/spawn.h"
 #include "runtime/core/system/quick_end.h"
 #include "runtime/data/loader.h"
@@ -57,6 +58,11 @@ stepop::CommandLine read_words(const std::vector<std::string>& words) {
   }
 }
 
+int fail(const std::string& message, int exit_code) {
+  stepop::say_fact("error", message);
+  return stepop::print_failure(message, exit_code);
+}
+
 int run(int argc, char** argv) {
   using stepop::CommandLine;
   stepop::open_standard_streams();
@@ -81,14 +87,13 @@ int run(int argc, char** argv) {
     std::fputs(error.what(), stderr);  // the compiler's own message
     return error.exit_code();
   } catch (const stepop::Error& error) {
-    return stepop::print_failure(stepop::with_places(error.what(), error.exit_code()),
-                                 error.exit_code());
+    return fail(stepop::with_places(error.what(), error.exit_code()), error.exit_code());
   } catch (const std::system_error& error) {
-    return stepop::print_failure(stepop::system_error_text(error), 1);
+    return fail(stepop::system_error_text(error), 1);
   } catch (const std::exception& error) {
-    return stepop::print_failure(stepop::with_places(stepop::error_text(error), 1), 1);
+    return fail(stepop::with_places(stepop::error_text(error), 1), 1);
   } catch (...) {
-    return stepop::print_failure(stepop::with_places(stepop::text_of_current_exception(), 1), 1);
+    return fail(stepop::with_places(stepop::text_of_current_exception(), 1), 1);
   }
 }
 

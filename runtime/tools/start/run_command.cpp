@@ -12,6 +12,7 @@
 #include "runtime/core/base/interrupt.h"
 #include "runtime/core/base/interrupt_scope.h"
 #include "runtime/core/base/shown_text.h"
+#include "runtime/core/log/facts.h"
 #include "runtime/core/measure/tensor_memory.h"
 #include "runtime/core/system/append_file.h"
 #include "runtime/tools/code/crash_message.h"
@@ -137,6 +138,7 @@ int run_command(const Arguments& given) {
   if (arguments.processes && !environment_variable("STEPOP_PROCESSES")) {
     return run_processes(arguments, settings.timeout);
   }
+  if (arguments.json) begin_facts();  // in each process; the one that starts them says nothing
   const SignalGuard signals;
   const std::unique_ptr<World> world = World::join(read_place(), throw_if_signal_arrived);
   say_met();

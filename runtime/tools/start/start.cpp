@@ -16,6 +16,7 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/config/references.h"
 #include "runtime/core/config/resolve.h"
+#include "runtime/core/log/facts.h"
 #include "runtime/core/system/checksum.h"
 #include "runtime/core/system/folders.h"
 #include "runtime/core/system/read_file.h"
@@ -130,6 +131,7 @@ class Opening {
     const Arguments& arguments = start_.arguments;
     console_.info(fmt::format("command   {}", arguments.command_line));
     console_.info(fmt::format("run       {}", directory_.root()));
+    say_fact("run", directory_.root());
     if (!start_.built.config.empty()) console_.info(start_.built.config);
     console_.info(fmt::format("device    {}", describe_device(session_.context().device)));
     console_.info(fmt::format("seed      {}", session_.context().seed));

@@ -11,6 +11,7 @@
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/log/bridge.h"
 #include "runtime/core/log/console.h"
+#include "runtime/core/log/facts.h"
 #include "runtime/core/log/profile_text.h"
 #include "runtime/core/measure/profile.h"
 #include "runtime/core/system/atomic_file.h"
@@ -91,6 +92,7 @@ TrainingEnd train_run(Console& console, const RunDirectory& directory, Session& 
   }
   const bool is_done = !is_changed && end_of(reason.kind) == "done";
   if (lock != nullptr) lock->end(is_done ? "done" : "stopped");
+  if (is_root && !is_changed) say_fact("ended", is_done ? "done" : "stopped");
   if (start.profiles && is_root) {
     end_profile(*session.context().profile, directory.profile(start.time), console);
   }

@@ -16,6 +16,7 @@
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/log/console.h"
 #include "runtime/core/log/console_sink.h"
+#include "runtime/core/log/facts.h"
 #include "runtime/core/programs/child.h"
 #include "runtime/core/programs/child_process.h"
 #include "runtime/core/system/atomic_file.h"
@@ -193,6 +194,7 @@ int tune_settings(const Arguments& arguments, const TuneFlags& own, const TuneSo
       "wrote {}; train with it:  {} {} {}{} -t{}{}", file, shell_word(program_name()), source.files,
       shell_word(file), typed_overrides(arguments, tuned.settings()),
       arguments.allow_unknown ? " " : "", arguments.allow_unknown ? kAllowUnknown : ""));
+  say_fact("file", file);
   return 0;
 }
 
@@ -204,6 +206,7 @@ int tune_batches(const TuneFlags& own, const TuneOptions& options, const Trainee
   const std::string file = own.output.value_or(kBatchSizeFile);
   write_file_atomically(file, batch_size_picture(rows));
   console.info(fmt::format("wrote {}", file));
+  say_fact("file", file);
   return 0;
 }
 
@@ -217,6 +220,7 @@ int tune_rates(const TuneFlags& own, const TuneOptions& options, const TraineeOp
   console.info(suggestion.reason);
   if (suggestion.rate) console.info("learning rate: " + short_number(*suggestion.rate));
   console.info(fmt::format("wrote {}", file));
+  say_fact("file", file);
   return 0;
 }
 
@@ -236,6 +240,7 @@ int tune_command(const Arguments& arguments, const TuneFlags& own) {
   if (own.time_limit && own.lr) {
     throw UsageError("stepop tune: --time: --lr takes 320 steps, or fewer; leave --time out");
   }
+  if (arguments.json) begin_facts();
   const double time_limit = read_time_limit(own);
   const SignalGuard signals;
   const TuneSource source = read_tune_source(arguments);
@@ -272,7 +277,7 @@ STEPOP_REGISTER_COMMAND(
      .most = 0,
      .about = "measure training steps with other threads, oneDNN, loaders, ...; writes tuned.yaml "
               "for -b",
-     .takes = "base checkpoint project log_level allow-unknown",
+     .takes = "base checkpoint project log_level allow-unknown json",
      .example = "stepop tune -b configs/digits.yaml --time 2m\nstepop tune -b configs/digits.yaml "
                 "--lr -o lr.png",
      .meanings = "checkpoint: with --lr: the weights to begin with"

@@ -6,6 +6,7 @@
 
 #include "runtime/core/base/shell_text.h"
 #include "runtime/core/log/console_sink.h"
+#include "runtime/core/log/facts.h"
 #include "runtime/core/log/log_files.h"
 #include "runtime/core/log/metrics_file.h"
 #include "runtime/train/checks/image_range.h"
@@ -171,6 +172,7 @@ void Reporter::sync() {
 void Reporter::show_outputs() {
   if (last_outputs_.empty() || !writes_) return;
   console_.info(fmt::format("outputs: {}", last_outputs_));
+  say_fact("outputs", last_outputs_);
   const std::string python = fmt::format("import h5py; f = h5py.File({}); print(f[{}].shape)",
                                          python_text(last_outputs_), python_text(last_output_key_));
   console_.info("load them:  python3 -c " + shell_word(python));

@@ -120,8 +120,8 @@ class TheSite(unittest.TestCase):
 
     def test_every_name_that_the_python_packages_export_has_its_place(self):
         ids = ids_of(self.site / "reference/python")
-        for package, count in (("stepop", 17), ("stepop_eval", 15)):
-            source = (tree / "eval_out/python" / package / "__init__.py").read_text()
+        for package, count in (("stepop", 17), ("stepop.eval", 15)):
+            source = (tree / "eval_out/python" / package.replace(".", "/") / "__init__.py").read_text()
             names = re.findall(r'^    "(\w+)",$', source.partition("\n]")[0], re.M)
             self.assertGreaterEqual(len(names), count)
             self.assertEqual({f"{package}.{name}" for name in names} - ids, set())

@@ -37,7 +37,8 @@ FOLDERS = []  # of the user's own files
 
 
 def find_object(place, key):
-    """`my_data.py:Train`, `torchvision.datasets:MNIST` or `torchvision.datasets.MNIST`."""
+    """`my_data.py:Train`, `torchvision.datasets:MNIST` or `torchvision.datasets.MNIST`, as stepop/objects.py of the
+    package reads it, which the user's Python may lack."""
     source, colon, name = place.rpartition(":")
     if not colon:
         source, _, name = place.rpartition(".")

@@ -1,6 +1,6 @@
 """Exports a network of PyTorch for stepop, by torch.export.
 
-    python -m stepop_eval.export my_net.py:Net --example image=4,3,224,224 -o net.pt2
+    python -m stepop.eval.export my_net.py:Net --example image=4,3,224,224 -o net.pt2
 
 `model: {class: Exported, path: net.pt2}` trains it. The file has the graph of the training and that
 of the evaluation, so that dropout and batch normalization do in each what they do in Python. Sizes
@@ -27,10 +27,10 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from stepop_eval.export_check import (
+from stepop.eval.export_check import (
     CannotExport, check, check_one_example, check_structure, keep_changed_state, refuse_complex)
-from stepop_eval.export_gradients import check_gradients
-from stepop_eval.export_source import example, line_of, make, text_of
+from stepop.eval.export_gradients import check_gradients
+from stepop.eval.export_source import example, line_of, make, text_of
 
 #: Which sizes are tried to be free: of the batch alone; all behind the channels; a sequence's too.
 BATCH, SIZES, SEQUENCES = range(3)
@@ -304,7 +304,7 @@ def run(arguments: argparse.Namespace) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m stepop_eval.export",
+    parser = argparse.ArgumentParser(prog="python -m stepop.eval.export",
                                      description="Exports a network of PyTorch for stepop, by torch.export.")
     parser.add_argument("network", help="a class or a function that makes it: my_net.py:Net, torchvision.models:resnet18")
     parser.add_argument("--kwargs", default="{}", help="the arguments of the class or function, a map in JSON")
@@ -319,14 +319,14 @@ def main(words: Sequence[str] | None = None) -> None:
     try:
         import torch
     except ImportError:
-        sys.exit(f"stepop_eval.export: torch is missing: {sys.executable} -m pip install torch")
+        sys.exit(f"stepop.eval.export: torch is missing: {sys.executable} -m pip install torch")
     warnings.simplefilter("ignore")  # PyTorch's own, about its own code
     logging.disable(logging.ERROR)
     torch.manual_seed(arguments.seed)
     try:
         print(run(arguments))
     except CannotExport as error:
-        sys.exit(f"stepop_eval.export: {error}")
+        sys.exit(f"stepop.eval.export: {error}")
 
 
 if __name__ == "__main__":

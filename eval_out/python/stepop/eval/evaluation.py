@@ -28,7 +28,7 @@ class Evaluation:
     """
 
     def __init__(self, path: PathLike) -> None:
-        """Opens a file; `stepop_eval.open` finds that of a run. Throws EvalError for one that is
+        """Opens a file; `stepop.eval.open` finds that of a run. Throws EvalError for one that is
         missing, no HDF5, cut short, no evaluation outputs, or of a newer format."""
         self._file = EvalFile(Path(path))
         self.outputs = Outputs(f"{path}: outputs", self._file.outputs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import os
 import sys
@@ -11,7 +10,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from stepop_eval.export_check import CannotExport
+from stepop.eval.export_check import CannotExport
+from stepop.objects import read_place, run_file
 
 TYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
 
@@ -34,17 +34,11 @@ def import_source(source: str) -> Any:
     is_file = source.endswith(".py")
     if is_file and not os.path.isfile(source):
         raise CannotExport(f"no such file: {source}")
-    sys.path.insert(0, os.path.dirname(os.path.abspath(source)) if is_file else os.getcwd())
-    name = os.path.splitext(os.path.basename(source))[0] if is_file else source
     try:
-        if not is_file:
-            return importlib.import_module(name)
-        spec = importlib.util.spec_from_file_location(name, source)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        return module
+        if is_file:
+            return run_file(source)
+        sys.path.insert(0, os.getcwd())
+        return importlib.import_module(source)
     except ModuleNotFoundError as error:
         own = " (a file is given as my_net.py:Net)" if error.name == source.partition(".")[0] else ""
         raise CannotExport(
@@ -55,15 +49,16 @@ def import_source(source: str) -> Any:
 
 def find(place: str) -> Callable[..., Any]:
     """`my_net.py:Net`, or `torchvision.models:resnet18`."""
-    source, colon, name = place.rpartition(":")
-    if not colon or not source or not name:
+    read = read_place(place)
+    if read is None:
         raise CannotExport(f'expected "my_net.py:Net" or "package.module:Name", found "{place}"')
+    source, parts = read
     found = module = import_source(source)
-    for part in name.split("."):
+    for part in parts:
         if not hasattr(found, part):
             names = [each for each, value in vars(module).items()
                      if not each.startswith("_") and callable(value) and value.__module__ == module.__name__]
-            raise CannotExport(f"{source} has no {name}; it has: {', '.join(names)}")
+            raise CannotExport(f"{source} has no {'.'.join(parts)}; it has: {', '.join(names)}")
         found = getattr(found, part)
     return found
 

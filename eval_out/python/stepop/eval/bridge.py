@@ -21,8 +21,10 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
 
+from ..errors import StepopError
+from ..run import Run
 from .errors import EvalError
-from .follow import IMAGES, SOUNDS, TEXTS, VIDEOS, Follower, Line, Process, Row, Run
+from .follow import IMAGES, SOUNDS, TEXTS, VIDEOS, Follower, Line, Process, Row
 
 POLL_SECONDS = 0.5
 # So long a bridge waits for that of the start before, which sends its rest.
@@ -208,11 +210,11 @@ def _lock(path: Path, waits: bool) -> Iterator[None]:
 
 def follow(backend_type: Type[Backend], path: str, given: Dict[str, Any], is_beside: bool) -> None:
     """Sends a run: what is there of one that has ended; of one that is training all that comes
-    until it ends. Throws EvalError, and whatever the service throws."""
+    until it ends. Throws StepopError, and whatever the service throws."""
     run = Run(path)
     try:
         settings = _settings(run, backend_type.name)
-    except EvalError:
+    except StepopError:
         # The package brings all that reads a config.
         if importlib.util.find_spec(backend_type.package) is None:
             raise backend_type.not_installed() from None
@@ -227,18 +229,18 @@ def follow(backend_type: Type[Backend], path: str, given: Dict[str, Any], is_bes
     process = run.process()
     with _lock(folder / "lock", waits=is_beside):
         memory = Memory(folder, backend.target())
-        state = run.state(process)
+        state = run.state_of(process)
         end = [state, process.started if process else ""]
         if state != "running" and memory.end == end and memory.kept(run.lines()).is_all:
             backend.say(f"{backend.title} has all of it")
             return
         after = backend.open(memory, state == "running")
         memory.keep(run.lines(), after)
-        follower = Follower(run, after)
+        follower = Follower(run.train, after)
         while True:
             now = run.process() or process
             is_ours = _is_same_training(now, process)
-            is_over = not is_ours or run.state(now) != "running"
+            is_over = not is_ours or run.state_of(now) != "running"
             if follower.is_replaced() and not is_over:
                 follower.close()
             follower.read()
@@ -252,7 +254,7 @@ def follow(backend_type: Type[Backend], path: str, given: Dict[str, Any], is_bes
                 break
             time.sleep(POLL_SECONDS)
         follower.close()
-        state = run.state(now)
+        state = run.state_of(now)
         backend.close(state if is_ours else None)
         end = [state, now.started if now else ""]
         memory.save(memory.id or "", end if is_ours else None)
@@ -282,14 +284,14 @@ def _is_same_training(a: Optional[Process], b: Optional[Process]) -> bool:
 
 
 def _settings(run: Run, name: str) -> Dict[str, Any]:
-    integrations = run.config().get("integrations")
+    integrations = run.config.get("integrations")
     found = integrations.get(name) if isinstance(integrations, dict) else None
     return dict(found) if isinstance(found, dict) else {}
 
 
 def main(backend_type: Type[Backend], arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(
-        prog=f"python -m stepop_eval.{backend_type.name}",
+        prog=f"python -m stepop.eval.{backend_type.name}",
         description=f"Sends runs of stepop to {backend_type.title}. One that is training is "
         "followed until it ends. What the config says of it may be set here.",
     )

@@ -30,7 +30,7 @@ class EvalFile:
             if version > NEWEST_FORMAT:
                 raise EvalError(
                     f"{path}: format {version} is newer than this package, which reads format "
-                    f"{NEWEST_FORMAT}; install the stepop_eval of the stepop that wrote it"
+                    f"{NEWEST_FORMAT}; install the version of stepop that wrote it"
                 )
             self.rows: int = self._required("rows", int)
             self.complete: bool = self._required("complete", bool)

@@ -1,4 +1,4 @@
-"""python -m stepop_eval.wandb RUN...: sends runs to Weights & Biases."""
+"""python -m stepop.eval.wandb RUN...: sends runs to Weights & Biases."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class WandB(Backend):
             "id": id,
             "dir": str(self.run.path),
             "mode": mode,
-            "config": self.run.config(),
+            "config": self.run.config,
             "allow_val_change": True,
         }
         self._id = id

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from stepop_eval.export_check import CannotExport, listed, tensors_of
+from stepop.eval.export_check import CannotExport, listed, tensors_of
 
 #: The largest difference to the module's gradients. A wrong derivative differs by more than a tenth.
 GRADIENT_TOLERANCE = 1e-3

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, NamedTuple, Optional
+from pathlib import Path
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Protocol
 
 import numpy as np
 
 from .errors import EvalError
-
-if TYPE_CHECKING:
-    from .evaluation import Evaluation
+from .rows import Rows
 
 Example = Dict[str, Any]
 
@@ -21,13 +20,27 @@ class Pair(NamedTuple):
     result: Example
 
 
+class Evaluated(Protocol):
+    """What is joined of an Evaluation."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def index(self) -> Rows: ...
+    @property
+    def split(self) -> Optional[str]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: Any) -> Any: ...
+    def __iter__(self) -> Iterator[Example]: ...
+
+
 class Joined:
     """The rows of an evaluation, each with its example of the dataset; see Evaluation.join. `count`
     and `source` are the numbers of examples of the dataset and of what it was chosen from."""
 
     def __init__(
         self,
-        evaluation: "Evaluation",
+        evaluation: Evaluated,
         dataset: Any,
         count: Optional[int],
         source: Optional[int],

@@ -13,16 +13,14 @@ import time
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Tuple
-
-from .config import without_escapes
-from .errors import EvalError, PathLike
+from typing import BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 IMAGES = (".png", ".jpg", ".jpeg")
 VIDEOS = (".gif", ".mp4", ".webm")
 SOUNDS = (".wav",)
 TEXTS = (".txt",)
 
+METRICS = "metrics.jsonl"
 # Folders of train/ that hold no logs.
 NO_LOGS = ("checkpoints", "non_finite", "superseded", "tensorboard")
 # A process of another host that did not renew its file for so long is dead, as stepop has it.
@@ -44,95 +42,30 @@ class Process(NamedTuple):
     ticks: str
 
 
-class Run:
-    """The folder of a run, `logs/<time>_<name>`. Throws EvalError when it is none."""
-
-    def __init__(self, path: PathLike) -> None:
-        self.path = Path(os.path.abspath(path))
-        self.train = self.path / "train"
-        self.metrics = self.train / "metrics.jsonl"
-        if not self.train.is_dir():
-            found = "no run of a training: it has no folder train"
-            raise EvalError(f"{path}: {found if self.path.is_dir() else 'no such folder'}")
-
-    @property
-    def name(self) -> str:
-        return self.path.name
-
-    @property
-    def sweep(self) -> Optional[str]:
-        """The name of the sweep that the run is one of: it lies in logs/sweeps/<name>/."""
-        above = self.path.parent
-        return above.name if above.parent.name == "sweeps" else None
-
-    def process(self) -> Optional[Process]:
-        """Nothing where none trained."""
-        for _ in range(3):
-            try:
-                values = json.loads((self.train / "process.json").read_bytes())
-                texts = {name: str(values[name]) for name in Process._fields if name != "pid"}
-                return Process(pid=int(values["pid"]), **texts)
-            except OSError:
-                return None
-            except (ValueError, KeyError, TypeError):
-                time.sleep(0.05)  # it is written in place
-        return None
-
-    def state(self, process: Optional[Process]) -> str:
-        """`running`, or how it ended: `done`, `stopped`, `failed`, `killed`; `unknown` of a run
-        that does not say so."""
-        if process is None:
-            return "unknown"
-        if process.state != "running" or self._lives(process):
-            return process.state
-        return "killed"
-
-    def _lives(self, process: Process) -> bool:
-        if process.host == socket.gethostname():
-            ticks = _ticks(process.pid)
-            return bool(ticks) and ticks == process.ticks and _boot() == process.boot
+def read_process(train: Path) -> Optional[Process]:
+    """Nothing where none trained. `train`: the folder of that name in a run."""
+    for _ in range(3):
         try:
-            age = time.time() - os.stat(self.train / "process.json").st_mtime
+            values = json.loads((train / "process.json").read_bytes())
+            texts = {name: str(values[name]) for name in Process._fields if name != "pid"}
+            return Process(pid=int(values["pid"]), **texts)
         except OSError:
-            return False
-        return age < STALE_SECONDS
+            return None
+        except (ValueError, KeyError, TypeError):
+            time.sleep(0.05)  # it is written in place
+    return None
 
-    def config_file(self) -> Path:
-        """Of the newest start. Throws EvalError when there is none."""
-        files = sorted((self.path / "configs").glob("train_*.yaml"))
-        if not files:
-            raise EvalError(f"{self.path}: it has no configs/train_<time>.yaml")
-        return files[-1]
 
-    def config(self) -> Dict[str, Any]:
-        """The resolved config of the newest start. Throws EvalError."""
-        path = self.config_file()
-        try:
-            import yaml
-        except ImportError:
-            raise EvalError(f"{path}: to read it, install PyYAML: pip install pyyaml") from None
-        try:
-            config = without_escapes(yaml.safe_load(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, yaml.YAMLError) as error:
-            raise EvalError(f"{path}: cannot read it: {error}") from error
-        if not isinstance(config, dict):
-            raise EvalError(f"{path}: it is no map")
-        return config
-
-    def code(self) -> Optional[Path]:
-        """The folder with the user's own code of the newest start that has some."""
-        folder = self.path / "code"
-        starts = sorted(one for one in folder.glob("*") if one.is_dir()) if folder.is_dir() else []
-        return starts[-1] if starts else None
-
-    def lines(self) -> Iterator["Line"]:
-        """The lines of its metrics as they are now."""
-        reader = _Lines(self.metrics)
-        try:
-            while not reader.at_end:
-                yield from reader.read()
-        finally:
-            reader.close()
+def lives(process: Process, train: Path) -> bool:
+    """Whether it trains still, as stepop has it."""
+    if process.host == socket.gethostname():
+        ticks = _ticks(process.pid)
+        return bool(ticks) and ticks == process.ticks and _boot() == process.boot
+    try:
+        age = time.time() - os.stat(train / "process.json").st_mtime
+    except OSError:
+        return False
+    return age < STALE_SECONDS
 
 
 def _ticks(pid: int) -> str:
@@ -222,6 +155,16 @@ class _Lines:
         self._file = None
 
 
+def read_lines(path: Path) -> Iterator[Line]:
+    """The lines of a metrics.jsonl as they are now."""
+    reader = _Lines(path)
+    try:
+        while not reader.at_end:
+            yield from reader.read()
+    finally:
+        reader.close()
+
+
 class _Files:
     """Finds the files of logs, `<name>_<step>.png`, as they come. A folder is listed again when
     something was added to it."""
@@ -289,12 +232,12 @@ class Row:
 
 class Follower:
     """Gives the steps of a run with all that they logged, each when it is complete, in their
-    order; those up to `after` are left out."""
+    order; those up to `after` are left out. `train`: the folder of that name in the run."""
 
-    def __init__(self, run: Run, after: int = -1) -> None:
-        self._lines = _Lines(run.metrics)
-        self._files = _Files(run.train)
-        self._checkpoints = run.train / "checkpoints"
+    def __init__(self, train: Path, after: int = -1) -> None:
+        self._lines = _Lines(train / METRICS)
+        self._files = _Files(train)
+        self._checkpoints = train / "checkpoints"
         self._rows: Dict[int, Row] = {}
         self._after = after
         self._last = after

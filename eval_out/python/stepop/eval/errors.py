@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import os
 from pathlib import Path
-from typing import Iterable, Iterator, Union
+from typing import Iterable, Iterator
 
-PathLike = Union[str, "os.PathLike[str]"]
+from ..errors import PathLike, StepopError
+
+__all__ = ["EvalError", "PathLike", "UnknownKeyError", "nearest", "reading", "unknown_key"]
 
 
-class EvalError(Exception):
+class EvalError(StepopError):
     """An evaluation that cannot be found, opened or read; the message says what would help."""
 
 

@@ -1,4 +1,4 @@
-"""python -m stepop_eval PATH: what is in an evaluation."""
+"""python -m stepop.eval PATH: what is in an evaluation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _range(e: Evaluation, label: str, array: Array) -> str:
 
 def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m stepop_eval", description="Says what is in an evaluation of stepop."
+        prog="python -m stepop.eval", description="Says what is in an evaluation of stepop."
     )
     parser.add_argument("path", help="a run, an evaluation's folder, or a file")
     parser.add_argument("--step", type=int, help="of a run, the evaluation of this step")
@@ -59,7 +59,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         with open(options.path, options.step) as evaluation:
             print(summary(evaluation))
     except EvalError as error:
-        print(f"stepop_eval: {error}", file=sys.stderr)
+        print(f"stepop.eval: {error}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,4 +1,4 @@
-"""python -m stepop_eval.mlflow RUN...: sends runs to MLflow."""
+"""python -m stepop.eval.mlflow RUN...: sends runs to MLflow."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class MLflow(Backend):
         self._send_records()
         # A parameter keeps its first value; what a resume changed is a tag.
         known = self._client.get_run(self._id).data.params
-        params = dict(_flat(self.run.config()))
+        params = dict(_flat(self.run.config))
         new = [self._entities.Param(key, text) for key, text in params.items() if key not in known]
         for i in range(0, len(new), MOST_PARAMS):
             self._client.log_batch(self._id, params=new[i : i + MOST_PARAMS])

@@ -10,19 +10,17 @@ import contextlib
 import copy
 import difflib
 import importlib
-import importlib.util
 import inspect
 import json
-import os
 import re
 import sys
 import traceback
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 import numpy as np
 
+from ..objects import read_place, run_file
 from .arrays import Array
 from .errors import EvalError, nearest
 from .evaluation import Evaluation
@@ -82,9 +80,10 @@ def _calling(what: str, is_own: bool, help: str = "") -> Iterator[None]:
 
 def find_metric(place: str) -> Any:
     """`torchmetrics.AUROC`, `my_package.my_module:my_metric` or `my_metrics.py:my_metric`."""
-    source, _, name = place.rpartition(":")
-    if source.endswith(".py"):
-        found, where, parts = _run_file(source), source, name.split(".")
+    where, parts = read_place(place) or ("", [])
+    if where.endswith(".py"):
+        with _calling(where, is_own=True):
+            found = run_file(where)
     else:
         where, *parts = place.replace(":", ".").split(".")
         if not parts or not all(part.isidentifier() for part in (where, *parts)):
@@ -105,16 +104,6 @@ def find_metric(place: str) -> Any:
             f"function f(target, prediction) or a class with update() and compute()"
         )
     return found
-
-
-def _run_file(path: str) -> ModuleType:
-    sys.path.insert(0, os.path.dirname(path))
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    with _calling(path, is_own=True):
-        spec.loader.exec_module(module)
-    return module
 
 
 def _import(name: str) -> Any:

@@ -1,7 +1,7 @@
 """Reads the evaluation outputs that stepop writes.
 
->>> import stepop_eval
->>> e = stepop_eval.open("logs/2026-11-21T10-00-00_digits")
+>>> import stepop.eval
+>>> e = stepop.eval.open("logs/2026-11-21T10-00-00_digits")
 >>> e.outputs["logits"][10:20]
 >>> e.labels["loss"].mean()
 >>> e[e.worst("loss", 16)]
