@@ -145,7 +145,7 @@ TEST_CASE("a report of the digits has curves, pictures, evaluations, config and 
   const std::string checks = check_in_browser(run.root + "/report.html");
   if (!checks.empty()) {
     CHECK(checks.find("charts: loss, accuracy, lr, grad_norm, examples_per_second, "
-                      "data_wait, process_mb\n") != std::string::npos);
+                      "data_wait, share of the time, process_mb\n") != std::string::npos);
     CHECK(checks.find("labels: training batches, validation batches, evaluation (validation); ") !=
           std::string::npos);
     CHECK(checks.find("sections: Curves, Pictures, Evaluations, Worst examples, Config, Log") !=
