@@ -205,7 +205,9 @@ struct CrashHandler {
   /// An answer to the first SIGINT: what ends before the process does.
   static void write_what_ends(const CrashMessage& message) {
     Line line = beginning("SIGINT: ");
-    if (*message.split_ == "train" || message.split_->empty()) {
+    if (!message.work_.empty()) {
+      line.add("ending ").add(message.work_);
+    } else if (*message.split_ == "train" || message.split_->empty()) {
       line.add("finishing step ").add(*message.global_step_ + 1);
     } else {
       line.add("ending the evaluation of ").add(*message.split_);
@@ -311,10 +313,12 @@ CrashMessage::~CrashMessage() {
   }
 }
 
-void CrashMessage::set_place(const int64_t& global_step, const std::string& split, bool answers) {
+void CrashMessage::set_place(const int64_t& global_step, const std::string& split, bool answers,
+                             std::string work) {
   global_step_ = &global_step;
   split_ = &split;
   answers_ = answers;
+  work_ = std::move(work);
 }
 
 void CrashMessage::set_remedy(std::string text) { remedy_ = std::move(text); }
