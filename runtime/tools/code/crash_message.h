@@ -10,7 +10,7 @@ namespace stepop {
 ///
 ///     stepop: SIGSEGV in train_op on the split train, after step 12, with the examples 7, 3, 11
 ///     in your own code, the innermost function first:
-///     DenoiserNetwork::forward(at::Tensor const&) at /home/ada/denoiser.cpp:31
+///       /home/ada/denoiser.cpp:31: in DenoiserNetwork::forward
 ///     <the remedy>
 ///
 /// A SIGINT that a SignalGuard takes is answered on the standard error, once the place is set: the
