@@ -37,6 +37,11 @@ def table(heads, rows):
     return "".join("| " + " | ".join(line) + " |\n" for line in lines) + "\n"
 
 
+def key_table(heads, rows):
+    """A table of keys, which style.css lays out anew on narrow screens."""
+    return f'<div class="keys" markdown="1">\n\n{table(heads, rows)}</div>\n\n'
+
+
 def component_pages(pages, names):
     for kind, components in names["components"].items():
         places = [key["path"] for key in names["keys"] if f"component {kind}" in key["type"].split(" | ")]
@@ -51,7 +56,7 @@ def component_pages(pages, names):
             text += f"## {plain(component['name'])}\n\n{plain(component['about'])}\n\n"
             rows = [[code(key["name"]), code(key["default"]) if "default" in key else "required", plain(key["about"])]
                     for key in component["parameters"]]
-            text += table(["key", "default", "meaning"], rows) if rows else ""
+            text += key_table(["key", "default", "meaning"], rows) if rows else ""
         pages.write(f"reference/components/{kind.replace(' ', '_')}.md", text, "")
 
 
@@ -64,7 +69,7 @@ def key_page(pages, names):
     for name, keys in top.items():
         rows = [[code(key["path"]), plain(key["type"]), "" if key["default"] == "-" else plain(key["default"]),
                  key["about"].replace("](#", "](README.md#").replace("|", r"\|")] for key in keys]
-        text += f"## {plain(name)}\n\n" + table(["key", "type", "default", "meaning"], rows)
+        text += f"## {plain(name)}\n\n" + key_table(["key", "type", "default", "meaning"], rows)
     pages.write("reference/keys.md", text, "configs")  # whose README has these texts too, with their links
 
 

@@ -15,10 +15,12 @@
 #include "models/exported/exported_graph.h"
 #include "models/exported/exported_limits.h"
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/config.h"
 #include "runtime/data/dataset.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/networks/network_ports.h"
 
 namespace stepop {
 namespace {
@@ -32,6 +34,18 @@ std::vector<std::string> names_of_inputs(const ExportedGraph& graph) {
     if (port.kind == ExportedPort::Kind::kInput) names.push_back(port.name);
   }
   return names;
+}
+
+/// `head [*, 10] and aux [*, 4]`
+std::string ports_text(const std::vector<ExportedPort>& ports, ExportedPort::Kind kind) {
+  std::vector<std::string> texts;
+  for (const auto& port : ports) {
+    if (port.kind != kind) continue;
+    std::vector<std::string> sizes;
+    for (const int64_t size : port.sizes) sizes.push_back(size < 0 ? "*" : std::to_string(size));
+    texts.push_back(fmt::format("{} [{}]", port.name, fmt::join(sizes, ", ")));
+  }
+  return list_text(texts);
 }
 
 int64_t count_outputs(const ExportedGraph& graph) {
@@ -103,6 +117,27 @@ class ExportedPrograms {
 
   /// The names of the inputs in their order.
   std::vector<std::string> input_names() const { return names_of_inputs(*graph_.graph); }
+
+  /// As of NetworkPorts.
+  std::string ports() const {
+    using Kind = ExportedPort::Kind;
+    const auto inputs = static_cast<int64_t>(input_names().size());
+    const int64_t results = count_outputs(*graph_.graph);
+    std::vector<std::string> texts;
+    if (inputs != 1) {
+      texts.push_back(fmt::format("{}, {}", counted(inputs, "input"),
+                                  ports_text(graph_.graph->inputs(), Kind::kInput)));
+    }
+    if (results != 1) {
+      texts.push_back(fmt::format("{}, {}", counted(results, "result"),
+                                  ports_text(graph_.graph->outputs(), Kind::kOutput)));
+    }
+    return fmt::format(
+        "{} has {}: export a module whose forward {}, or write an iterator that takes "
+        "context.network<stepop::MultiNetwork>()",
+        path_, fmt::join(texts, "; and "),
+        results == 1 ? "takes one tensor" : "returns one of them");
+  }
 
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, bool training) {
     Loaded& loaded = !training && evaluation_ ? *evaluation_ : graph_;
@@ -247,13 +282,11 @@ class ExportedPrograms {
       fits = port.sizes[i] < 0 || port.sizes[i] == input.size(static_cast<int64_t>(i));
     }
     if (fits) return;
-    std::vector<std::string> sizes;
-    for (const int64_t size : port.sizes) sizes.push_back(size < 0 ? "*" : std::to_string(size));
     const bool is_of_batch = !port.sizes.empty() && port.sizes[0] >= 0 && input.dim() > 0 &&
                              port.sizes[0] != input.size(0);
     throw Error(fmt::format(
-        "{}: it was exported for an input {} [{}], and got [{}]; {}", path_, port.name,
-        fmt::join(sizes, ", "), fmt::join(input.sizes(), ", "),
+        "{}: it was exported for an input {}, and got [{}]; {}", path_,
+        ports_text({port}, ExportedPort::Kind::kInput), fmt::join(input.sizes(), ", "),
         is_of_batch
             ? "python -m stepop.eval.export exports a network with a free batch size"
             : "its code, or torch.export, needs these sizes: export it with an --example of what "
@@ -297,7 +330,7 @@ class Exported final : public Network {
 };
 
 /// The same with several inputs or outputs.
-class ExportedMulti final : public MultiNetwork {
+class ExportedMulti final : public MultiNetwork, public NetworkPorts {
  public:
   ExportedMulti(const Config& params, const ExportedContent& content)
       : programs_(params, content, *this) {}
@@ -307,6 +340,7 @@ class ExportedMulti final : public MultiNetwork {
     return programs_.run(inputs, is_training());
   }
   std::vector<std::string> input_names() const override { return programs_.input_names(); }
+  std::string ports() const override { return programs_.ports(); }
   std::string warning() const override { return programs_.warning(); }
 
  private:

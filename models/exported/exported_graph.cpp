@@ -17,6 +17,15 @@ using Json = nlohmann::json;
 
 namespace {
 
+/// The sizes of a tensor of the graph, -1 where they are free.
+std::vector<int64_t> sizes_of(const Json& tensor) {
+  std::vector<int64_t> sizes;
+  for (const auto& size : tensor.at("sizes")) {
+    sizes.push_back(size.contains("as_int") ? whole_number(size.at("as_int")) : -1);
+  }
+  return sizes;
+}
+
 /// Reads the inputs, and the names of their values.
 std::vector<ExportedPort> read_inputs(const Json& signature, const Json& tensors,
                                       ExportedValues& values) {
@@ -39,9 +48,7 @@ std::vector<ExportedPort> read_inputs(const Json& signature, const Json& tensors
       }
       argument = argument.at("as_tensor");
       port.name = argument.at("name");
-      for (const auto& size : tensors.at(port.name).at("sizes")) {
-        port.sizes.push_back(size.contains("as_int") ? whole_number(size.at("as_int")) : -1);
-      }
+      port.sizes = sizes_of(tensors.at(port.name));
     } else {
       throw Error(fmt::format("an input of the kind {} is not supported", kind));
     }
@@ -53,7 +60,8 @@ std::vector<ExportedPort> read_inputs(const Json& signature, const Json& tensors
 }
 
 /// Reads the results, and the names of their values.
-std::vector<ExportedPort> read_outputs(const Json& signature, ExportedValues& values) {
+std::vector<ExportedPort> read_outputs(const Json& signature, const Json& tensors,
+                                       ExportedValues& values) {
   std::vector<ExportedPort> outputs;
   for (const auto& spec : signature.at("output_specs")) {
     const auto [kind, value] = kind_and_value(spec);
@@ -61,8 +69,10 @@ std::vector<ExportedPort> read_outputs(const Json& signature, ExportedValues& va
     if (kind == "user_output") {
       if (argument.contains("as_none")) continue;
       if (!argument.contains("as_tensor")) throw Error("a result of the network is no tensor");
-      outputs.push_back({.kind = ExportedPort::Kind::kOutput});
-      values.outputs.push_back(argument.at("as_tensor").at("name"));
+      const std::string name = argument.at("as_tensor").at("name");
+      outputs.push_back({.kind = ExportedPort::Kind::kOutput, .name = name});
+      if (tensors.contains(name)) outputs.back().sizes = sizes_of(tensors.at(name));
+      values.outputs.push_back(name);
     } else if (kind == "buffer_mutation") {
       outputs.push_back({.kind = ExportedPort::Kind::kMutation, .name = value->at("buffer_name")});
       values.outputs.push_back(argument.at("name"));
@@ -131,7 +141,7 @@ ExportedGraph::ExportedGraph(const Json& model) {
   const Json& signature = module.at("signature");
   ExportedValues values;
   inputs_ = read_inputs(signature, graph.at("tensor_values"), values);
-  outputs_ = read_outputs(signature, values);
+  outputs_ = read_outputs(signature, graph.at("tensor_values"), values);
   operations_ = read_operations(graph, values);
   note_modes(*operations_);
   note_written_constants();

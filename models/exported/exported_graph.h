@@ -17,8 +17,9 @@ namespace stepop {
 struct ExportedPort {
   enum class Kind { kParameter, kBuffer, kConstant, kInput, kOutput, kMutation };
   Kind kind;
-  std::string name = {};  ///< The tensor's name in the module, or the input's in the code.
-  /// Of an input: its sizes, -1 where they are free.
+  /// The tensor's name in the module, the input's in the code, or the result's in the graph.
+  std::string name = {};
+  /// Of an input and a result: its sizes, -1 where they are free.
   std::vector<int64_t> sizes = {};
 };
 

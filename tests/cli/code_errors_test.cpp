@@ -96,7 +96,14 @@ TEST_CASE("a crash in user code says where and how to resume, and keeps the sign
   CHECK(null.exit_code == 128 + 11);
   CHECK(contains(null.err, "stepop: SIGSEGV"));
   CHECK(contains(null.err, " in train_op on the split train, after step 4, with the examples "));
-  CHECK(contains(null.err, "faulty.cpp:"));
+  CHECK(contains(null.err, "in your own code, the innermost function first:\n  /"));
+  const size_t places = null.err.find("innermost function first:\n");
+  for (const auto& line : lines_of(null.err.substr(std::min(places, null.err.size())))) {
+    if (!line.starts_with("  /")) continue;
+    CHECK(contains(line, "/faulty.cpp:"));
+    CHECK(line.find_first_of("(<") == std::string::npos);
+    CHECK_FALSE(contains(line, "_Z"));
+  }
   // The standard library lies between an op and who calls it.
   CHECK_FALSE(contains(null.err, "/include/c++/"));
   CHECK(contains(null.err, "resume with:  "));

@@ -139,13 +139,13 @@ TEST_CASE("a report of the digits has curves, pictures, evaluations, config and 
   const std::string picture = run_python(
       "import base64, sys; print(base64.b64encode(open(sys.argv[1], 'rb').read()).decode(), "
       "end='')",
-      {run.root + "/train/train/log_op/input_0000427.png"});
+      {run.root + "/train/train/log_op/input_0000460.png"});
   CHECK(data["pictures"][0]["frames"].back()["data"] == picture);
 
   const std::string checks = check_in_browser(run.root + "/report.html");
   if (!checks.empty()) {
     CHECK(checks.find("charts: loss, accuracy, lr, grad_norm, examples_per_second, "
-                      "data_wait, process_mb\n") != std::string::npos);
+                      "data_wait, share of the time, process_mb\n") != std::string::npos);
     CHECK(checks.find("labels: training batches, validation batches, evaluation (validation); ") !=
           std::string::npos);
     CHECK(checks.find("sections: Curves, Pictures, Evaluations, Worst examples, Config, Log") !=
@@ -256,7 +256,12 @@ TEST_CASE("a report goes where it is told, and what cannot be written is an erro
     CHECK(result.err == "stepop: " + message + "\n");
     CHECK(result.exit_code == exit_code);
   };
-  refused(" run run", 2, "stepop report: run: a folder; give the name of the HTML file to write");
+  refused(" run .", 2, "stepop report: .: a folder; give the name of the HTML file to write");
+  folder.write("other/configs/train_2026-11-21T10-00-00.yaml", "a: 2\n");
+  refused(
+      " run other", 2,
+      "stepop report: other: a run, and a report is about one: `stepop compare run other` shows "
+      "how their configs differ, and their metrics side by side");
   refused(" run none/here.html", 1, "cannot create none/here.html.tmp: No such file or directory");
   refused(" none", 2,
           "stepop report: none: no such folder; give the folder of a run, logs/<time>_<name>");

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/equal.h>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -238,6 +239,12 @@ TEST_CASE("list WORD names the components with that in their name or kind") {
       run_in(folder, "stepop list optimiser").err ==
       "stepop: stepop list optimiser: no component or kind of component has that in its name; did "
       "you mean optimizer?\n");
+  for (const std::string key : {"checkpoints", "checkpoints/metric"}) {
+    CHECK(run_in(folder, "stepop list " + key).err ==
+          fmt::format("stepop: stepop list {0}: no component or kind of component has that in its "
+                      "name, but {0} is a key of a config: `stepop config -b FILE --keys` has it\n",
+                      key));
+  }
   const CommandResult none = run_in(folder, "stepop list nothing");
   CHECK(none.exit_code == 2);
   CHECK(none.err ==

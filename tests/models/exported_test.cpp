@@ -2,6 +2,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <sys/inotify.h>
 #include <torch/nn/module.h>
 #include <unistd.h>
@@ -274,6 +275,37 @@ TEST_CASE("a network is read from its file once, also one of several inputs") {
   }
   CHECK(networks[false] > 0);
   CHECK(networks[true] > 0);
+}
+
+TEST_CASE("an iterator of one result is told which results a file has, and what to do") {
+  const ScratchFolder folder;
+  folder.write("net.py",
+               "import torch\nfrom torch import nn\n"
+               "class Net(nn.Module):\n"
+               "    def __init__(self):\n"
+               "        super().__init__()\n"
+               "        self.head, self.aux = nn.Linear(4, 10), nn.Linear(4, 3)\n"
+               "    def forward(self, image):\n"
+               "        return self.head(image), self.aux(image)\n");
+  run_python(
+      "import os, sys\n"
+      "os.chdir(sys.argv[1])\n"
+      "sys.path.insert(0, sys.argv[2])\n"
+      "from stepop_eval.export import main\n"
+      "main(['net.py:Net', '--example', 'image=4,4', '-o', 'net.pt2'])",
+      {folder.path(""), STEPOP_SOURCE_DIR "/eval_out/python"});
+  const std::string path = folder.path("net.pt2");
+  const std::string config = fmt::format(
+      "iterator: Classifier\nmodel: {{class: Exported, path: {}}}\nbatch_size: 4\nnum_steps: 1\n"
+      "datasets: {{train: {{class: Synthetic, size: 8, shape: [4], classes: 3}}}}\n",
+      path);
+  CHECK(message_of([&] { Session(test_config(config), true, false, false); }) ==
+        "the iterator takes the network \"model\" as a stepop::Network, which the model of the "
+        "config is not: " +
+            path +
+            " has 2 results, linear [*, 10], linear_1 [*, 3]: export a module whose forward "
+            "returns one of them, or write an iterator that takes "
+            "context.network<stepop::MultiNetwork>()");
 }
 
 TEST_CASE("a file that is no program of torch.export is refused") {

@@ -61,6 +61,11 @@ Pickle TorchStorages::read_archive() {
       fail(std::string("it is a network with its code, as torch.jit.save writes it; ") +
            kTorchSaveHelp);
     }
+    if (entry.name.ends_with("models/model.json")) {
+      fail(std::string("it is an exported network, as torch.export.save writes it: model: {class: "
+                       "Exported, path: FILE} reads that; ") +
+           kTorchSaveHelp);
+    }
     if (entry.name.ends_with("/data.pkl")) data = &entry;
   }
   if (data == nullptr) fail("it is a ZIP archive without data.pkl, so not of torch.save");

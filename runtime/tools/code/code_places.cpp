@@ -127,22 +127,23 @@ const void* object_of(const std::exception_ptr& exception) {
   return object;
 }
 
-/// Whether a file is a header of the system, LibTorch or stepop.
-bool is_header_of_others(const std::string& path) {
-  const BuildSettings& settings = build_settings();
-  const auto is_below = [&](const std::string& folder) { return path.starts_with(folder + "/"); };
-  for (const auto& folder : settings.includes) {
-    if (is_below(folder + "/runtime") || is_below(folder + "/eval_out") ||
-        is_below(folder + "/stepop")) {
-      return true;
+/// The folders of headers of the system, LibTorch and stepop, each with a slash at its end.
+const std::vector<std::string>& folders_of_others() {
+  static const std::vector<std::string> folders = [] {
+    const BuildSettings& settings = build_settings();
+    std::vector<std::string> found = {"/usr/"};
+    for (const auto& folder : settings.includes) {
+      for (const char* part : {"/runtime/", "/eval_out/", "/stepop/"})
+        found.push_back(folder + part);
     }
-  }
-  const auto& own = settings.includes;
-  return is_below("/usr") ||
-         std::any_of(settings.flags.begin(), settings.flags.end(), [&](const std::string& flag) {
-           const bool is_own = std::find(own.begin(), own.end(), flag) != own.end();
-           return flag.starts_with('/') && !is_own && is_below(flag);
-         });
+    const auto& own = settings.includes;
+    for (const auto& flag : settings.flags) {
+      const bool is_own = std::find(own.begin(), own.end(), flag) != own.end();
+      if (flag.starts_with('/') && !is_own) found.push_back(flag + "/");
+    }
+    return found;
+  }();
+  return folders;
 }
 
 /// The number of parts that two paths have in common at their ends.
@@ -157,12 +158,12 @@ size_t common_parts(const fs::path& a, const fs::path& b) {
 /// The known path of a user's file, relative to the current folder; empty for any other file. A
 /// cached library may have been compiled from other paths, so the ends of paths count.
 std::string known_file(const std::string& path) {
-  if (is_header_of_others(path)) return "";
+  if (is_path_of_others(path)) return "";
   std::string known;
   size_t most = 0;
   for (const auto& file : user_files()) {
     const size_t count = common_parts(path, file);
-    if (count <= most || is_header_of_others(file)) continue;
+    if (count <= most || is_path_of_others(file)) continue;
     most = count;
     known = file;
   }
@@ -171,35 +172,10 @@ std::string known_file(const std::string& path) {
   return here.starts_with("..") ? known : here;
 }
 
-/// Shortens `Denoiser::step_op(stepop::Batch const&)::{lambda()#1}::operator()() const` to
-/// `Denoiser::step_op, lambda`.
+/// The same in a string; a name of which nothing is left is that of a lambda.
 std::string short_name(const std::string& symbol) {
-  std::string name;
-  int depth = 0;
-  std::string text = symbol;
-  for (const char* what : {"(anonymous namespace)::", "operator()"}) {
-    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what)) {
-      text.erase(at, std::strlen(what));
-    }
-  }
-  // The registration derives such a class from a network; the user's function may be inlined in it.
-  for (const std::string_view watched :
-       {"stepop::networks::Watched<", "stepop::networks::WatchedMulti<"}) {
-    const size_t end = text.find(">::");
-    if (!text.starts_with(watched) || end == std::string::npos) continue;
-    text.erase(end, 1);
-    text.erase(0, watched.size());
-  }
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '(' || c == '<' || c == '{') ++depth;
-    if (depth == 0) name += c;
-    if (text.compare(i, 7, "{lambda") == 0 && depth == 1) name += "lambda";
-    if (c == ')' || c == '>' || c == '}') --depth;
-  }
-  name.resize(name.find_last_not_of(": ") + 1);
-  if (name.ends_with(" const")) name.resize(name.size() - 6);
-  name.resize(name.find_last_not_of(": ") + 1);
+  std::string name(symbol.size(), ' ');
+  name.resize(shorten_symbol(symbol, name.data()));
   return name.empty() ? "a lambda" : name;  // without -g, a lambda's name is only operator()
 }
 
@@ -253,6 +229,7 @@ void add_user_library(const std::string& path, const std::vector<std::string>& f
   ::dl_iterate_phdr(find_end, &library);
   user_files().insert(user_files().end(), files.begin(), files.end());
   addr2line_path();  // found now, since a signal handler must not search
+  folders_of_others();
   known_libraries[count] = library;
   library_count.store(count + 1, std::memory_order_release);
 }
@@ -264,6 +241,53 @@ size_t user_frames(void** addresses, size_t most) {
   Walk walk{addresses, most};
   _Unwind_Backtrace(on_frame, &walk);
   return walk.count;
+}
+
+bool is_path_of_others(std::string_view path) {
+  return std::ranges::any_of(folders_of_others(),
+                             [&](const std::string& folder) { return path.starts_with(folder); });
+}
+
+size_t shorten_symbol(std::string_view symbol, char* out) {
+  // g++'s names of lambdas in arguments of templates, which addr2line cannot read.
+  if (symbol.starts_with("_Z")) return 0;
+  // The registration derives such a class from a network; the user's function may be inlined in it.
+  size_t skipped = std::string_view::npos;
+  for (const std::string_view watched :
+       {"stepop::networks::Watched<", "stepop::networks::WatchedMulti<"}) {
+    const size_t end = symbol.find(">::");
+    if (!symbol.starts_with(watched) || end == std::string_view::npos) continue;
+    skipped = end - watched.size();
+    symbol.remove_prefix(watched.size());
+  }
+  size_t size = 0;
+  int depth = 0;
+  for (size_t i = 0; i < symbol.size(); ++i) {
+    if (i == skipped) continue;
+    const std::string_view rest = symbol.substr(i);
+    size_t left_out = 0;
+    for (const std::string_view what : {"(anonymous namespace)::", "operator()"}) {
+      if (rest.starts_with(what)) left_out = what.size();
+    }
+    if (left_out > 0) {
+      i += left_out - 1;
+      continue;
+    }
+    const char c = symbol[i];
+    if (c == '(' || c == '<' || c == '{') ++depth;
+    if (depth == 0) out[size++] = c;
+    if (depth == 1 && rest.starts_with("{lambda")) {
+      for (const char letter : std::string_view("lambda")) out[size++] = letter;
+    }
+    if (c == ')' || c == '>' || c == '}') --depth;
+  }
+  const auto trim = [&] {
+    while (size > 0 && (out[size - 1] == ':' || out[size - 1] == ' ')) --size;
+  };
+  trim();
+  if (std::string_view(out, size).ends_with(" const")) size -= 6;
+  trim();
+  return size;
 }
 
 const std::string& addr2line_path() {

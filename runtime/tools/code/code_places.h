@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stepop {
@@ -43,6 +44,15 @@ const UserLibrary* user_libraries();
 /// Writes the return addresses on this thread's stack that are in the user's libraries, innermost
 /// first, and returns their number. May be called in a signal handler.
 size_t user_frames(void** addresses, size_t most);
+
+/// Whether a path, as addr2line writes it, is of a header of the system, LibTorch or stepop. May be
+/// called in a signal handler, once a library was added.
+bool is_path_of_others(std::string_view path);
+
+/// Writes `Denoiser::step_op` for the symbol `Denoiser::step_op(stepop::Batch const&)::{lambda()#1}
+/// ::operator()() const` into `out`, of `symbol.size()` or more; returns how much. May be called in
+/// a signal handler.
+size_t shorten_symbol(std::string_view symbol, char* out);
 
 /// The path of `addr2line`, or empty.
 const std::string& addr2line_path();

@@ -87,27 +87,43 @@ void end_by(int number) {
 
 extern "C" void on_time_over(int) { end_by(fatal_signal); }
 
-/// Copies lines to the terminal, except lines of the standard library, such as the path through
-/// std::function to an op.
-void copy_places(int from) {
-  char line[2048];
+/// Reads lines of addr2line into `text`, of `most` characters; a longer line is cut. Returns the
+/// length, or -1 at the end.
+int64_t read_line(int from, char* text, size_t most) {
   size_t size = 0;
   char c = 0;
   while (::read(from, &c, 1) == 1) {
-    if (size < sizeof line) line[size++] = c;
-    if (c != '\n') continue;
-    line[size - 1] = '\n';
-    if (std::string_view(line, size).find("/include/c++/") == std::string_view::npos) {
-      Line().add({line, size}).write();
-    }
-    size = 0;
+    if (c == '\n') return static_cast<int64_t>(size);
+    if (size < most) text[size++] = c;
+  }
+  return -1;
+}
+
+/// Writes what addr2line says, a function and its place by turns, but for headers of others, such
+/// as the path through std::function to an op: `  /home/ada/denoiser.cpp:31: in Denoiser::step_op`.
+void copy_places(int from) {
+  constexpr size_t kMost = 16 * 1024;
+  static char function[kMost];
+  static char place[kMost];
+  while (true) {
+    const int64_t function_size = read_line(from, function, kMost);
+    const int64_t place_size = read_line(from, place, kMost);
+    if (function_size < 0 || place_size < 0) return;
+    std::string_view path(place, static_cast<size_t>(place_size));
+    path = path.substr(0, path.find(" (discriminator"));
+    if (path.starts_with('?') || path.ends_with(":?") || path.ends_with(":0")) continue;
+    if (is_path_of_others(path)) continue;
+    const size_t size = shorten_symbol({function, static_cast<size_t>(function_size)}, function);
+    Line line;
+    line.add("  ").add(path).add(": in ");
+    line.add(size > 0 ? std::string_view(function, size) : "a lambda").add("\n").write();
   }
 }
 
 /// Writes the places of the addresses in one library, with addr2line if it exists.
 void write_places(const UserLibrary& library, void** addresses, size_t count) {
   Line names[kMostShown];
-  const char* words[kMostShown + 5] = {"addr2line", "-Cfipe", library.path};
+  const char* words[kMostShown + 5] = {"addr2line", "-Cfie", library.path};
   for (size_t i = 0; i < count; ++i) {
     names[i].add_address(reinterpret_cast<size_t>(addresses[i]) - library.offset);
     words[3 + i] = names[i].text();
@@ -131,7 +147,7 @@ void write_places(const UserLibrary& library, void** addresses, size_t count) {
   int status = 1;
   if (child > 0 && ::waitpid(child, &status, 0) == child && status == 0) return;
   Line line;
-  line.add("addr2line -Cfipe ").add(library.path);
+  line.add("addr2line -Cfie ").add(library.path);
   for (size_t i = 0; i < count; ++i) line.add(" ").add(names[i].text());
   line.add("\n").write();
 }
@@ -205,7 +221,9 @@ struct CrashHandler {
   /// An answer to the first SIGINT: what ends before the process does.
   static void write_what_ends(const CrashMessage& message) {
     Line line = beginning("SIGINT: ");
-    if (*message.split_ == "train" || message.split_->empty()) {
+    if (!message.work_.empty()) {
+      line.add("ending ").add(message.work_);
+    } else if (*message.split_ == "train" || message.split_->empty()) {
       line.add("finishing step ").add(*message.global_step_ + 1);
     } else {
       line.add("ending the evaluation of ").add(*message.split_);
@@ -311,10 +329,12 @@ CrashMessage::~CrashMessage() {
   }
 }
 
-void CrashMessage::set_place(const int64_t& global_step, const std::string& split, bool answers) {
+void CrashMessage::set_place(const int64_t& global_step, const std::string& split, bool answers,
+                             std::string work) {
   global_step_ = &global_step;
   split_ = &split;
   answers_ = answers;
+  work_ = std::move(work);
 }
 
 void CrashMessage::set_remedy(std::string text) { remedy_ = std::move(text); }

@@ -10,7 +10,7 @@ namespace stepop {
 ///
 ///     stepop: SIGSEGV in train_op on the split train, after step 12, with the examples 7, 3, 11
 ///     in your own code, the innermost function first:
-///     DenoiserNetwork::forward(at::Tensor const&) at /home/ada/denoiser.cpp:31
+///       /home/ada/denoiser.cpp:31: in DenoiserNetwork::forward
 ///     <the remedy>
 ///
 /// A SIGINT that a SignalGuard takes is answered on the standard error, once the place is set: the
@@ -37,8 +37,10 @@ class CrashMessage {
   CrashMessage& operator=(const CrashMessage&) = delete;
 
   /// The training's place; both values are read at the crash, and must outlive this. With
-  /// `answers`, a SIGINT is answered: one of several processes should do that.
-  void set_place(const int64_t& global_step, const std::string& split, bool answers = true);
+  /// `answers`, a SIGINT is answered: one of several processes should do that. `work`: what a
+  /// SIGINT ends, where that is no training: `the check`.
+  void set_place(const int64_t& global_step, const std::string& split, bool answers = true,
+                 std::string work = "");
   /// Lines with advice for the user.
   void set_remedy(std::string text);
 
@@ -50,6 +52,7 @@ class CrashMessage {
   const int64_t* global_step_ = nullptr;
   const std::string* split_ = nullptr;
   bool answers_ = false;
+  std::string work_;
   CrashMessage* before_;
 };
 

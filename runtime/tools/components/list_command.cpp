@@ -118,6 +118,14 @@ std::string nearest_listed(const std::string& word) {
   return near.empty() ? "" : near.front();
 }
 
+/// Whether the runtime has a key of that name, or keys below it.
+bool is_own_key(const std::string& word) {
+  return std::ranges::any_of(own_keys(), [&](const OwnKey& key) {
+    const std::string_view path = key.path;
+    return path == word || (path.starts_with(word) && path.substr(word.size()).starts_with('/'));
+  });
+}
+
 int list_command(const Arguments& arguments, const ListFlags& own) {
   if (!arguments.base.empty()) {
     load_code(Config(resolve_config(arguments.base, arguments.overrides)), "",
@@ -150,6 +158,12 @@ int list_command(const Arguments& arguments, const ListFlags& own) {
     if (words.empty() || !text.empty()) fmt::print("{}s\n{}\n", catalogue->kind(), text);
   }
   if (!is_found && !words.empty()) {
+    if (is_own_key(words.back())) {
+      throw UsageError(
+          fmt::format("stepop list {}: no component or kind of component has that in its name, but "
+                      "{} is a key of a config: `stepop config -b FILE --keys` has it",
+                      fmt::join(words, " "), words.back()));
+    }
     const std::string near = nearest_listed(words.back());
     throw UsageError(
         fmt::format("stepop list {}: no component or kind of component has that in its name; {}",

@@ -15,6 +15,12 @@ int report_command(const Arguments& arguments, const NoFlags& /*own*/) {
   const RunDirectory run = open_run(arguments, arguments.operands.front());
   const std::string path =
       arguments.operands.size() > 1 ? arguments.operands[1] : run.root() + "/report.html";
+  if (std::filesystem::is_directory(path + "/configs")) {
+    throw UsageError(fmt::format(
+        "stepop report: {0}: a run, and a report is about one: `stepop compare {1} {0}` shows how "
+        "their configs differ, and their metrics side by side",
+        path, arguments.operands.front()));
+  }
   if (std::filesystem::is_directory(path)) {
     throw UsageError(
         fmt::format("stepop report: {}: a folder; give the name of the HTML file to write", path));

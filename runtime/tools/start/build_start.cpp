@@ -94,7 +94,7 @@ BuiltStart build_start(const Arguments& arguments, OpenedStart& opened, World& w
   Session& session = *built.session;
   built.crash = std::make_unique<CrashMessage>();
   built.crash->set_place(session.position().global_step, session.position().split,
-                         /*answers=*/world.is_root());
+                         /*answers=*/world.is_root(), arguments.check ? "the check" : "");
   session.show_log(console);
   session.set_run({.name = opened.name, .is_resuming = opened.is_resuming});
   const bool is_root = world.is_root();

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -53,6 +53,12 @@ class OptimizerWarnings {
   }
 
   void look_at_eps() {
+    for (const char* key : {"eps", "adamw_eps"}) {
+      if (!divides_by_root() || number(key) != 0) continue;
+      add(key,
+          "0: a weight whose gradient was 0 so far becomes 0 / 0, a NaN, at its first step; "
+          "1e-8 is usual");
+    }
     const auto eps = number("eps");
     if (!eps || *eps < kHighestEps || !is_adam()) return;
     add("eps", fmt::format("{}: it outweighs nearly any gradient, and the step is that of SGD with "
@@ -78,12 +84,19 @@ class OptimizerWarnings {
 
  private:
   bool is_adam() const {
-    static constexpr std::array<std::string_view, 6> kNames = {
-        "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "ScheduleFreeAdamW"};
+    return is_one_of({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "ScheduleFreeAdamW"});
+  }
+
+  /// Whether a change is divided by the root of an average of squares, or the like, plus eps.
+  bool divides_by_root() const {
+    return is_adam() || is_one_of({"Adadelta", "Adagrad", "LAMB", "Muon", "RMSprop"});
+  }
+
+  bool is_one_of(std::initializer_list<std::string_view> names) const {
     const Value* name = config_.peek(name_ + "/class");
     if (name == nullptr) name = config_.peek(name_);
     return name != nullptr && name->is_text() &&
-           std::ranges::find(kNames, name->as_text()) != kNames.end();
+           std::ranges::find(names, name->as_text()) != names.end();
   }
 
   std::optional<double> number(const char* key) const {

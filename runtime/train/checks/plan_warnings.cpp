@@ -270,7 +270,8 @@ class PlanWarnings {
     }
     for (const auto& op : settings_.log_ops) {
       if (metric.starts_with(op.name.text() + "/")) {
-        return op.when.times_within(settings_.num_steps);
+        const auto times = op.when.times_within(settings_.num_steps);
+        return times && op.when.at_end() ? *times - 1 : times;  // that of the end changes nothing
       }
     }
     return std::nullopt;

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
+#include <typeinfo>
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
@@ -16,6 +18,7 @@
 #include "runtime/data/dataset.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/networks/network_ports.h"
 #include "runtime/train/networks/networks.h"
 #include "runtime/train/optim/update.h"
 
@@ -184,12 +187,18 @@ void Context::track(const std::string& name, Tracker::Save save, Tracker::Load l
 }
 
 void Context::wrong_network_type(std::string_view name, const char* type) const {
-  const bool has_several = dynamic_cast<const MultiNetwork*>(networks.get(name).get()) != nullptr;
+  const torch::nn::Module* network = networks.get(name).get();
+  const bool has_several = dynamic_cast<const MultiNetwork*>(network) != nullptr;
+  const auto* known = dynamic_cast<const NetworkPorts*>(network);
+  const bool takes_one = std::string_view(type) == typeid(Network).name();
   throw Error(
       fmt::format("the iterator takes the network \"{}\" as a {}, which the model of the "
-                  "config is not{}; choose a model of that type",
+                  "config is not{}",
                   name, demangled(type),
-                  has_several ? ": it has several inputs or results (MultiNetwork)" : ""));
+                  known != nullptr && takes_one ? ": " + known->ports()
+                  : has_several ? ": it has several inputs or results (MultiNetwork); "
+                                  "choose a model of that type"
+                                : "; choose a model of that type"));
 }
 
 BatchSlice Context::slice() const { return {rank, world_size}; }

@@ -142,7 +142,8 @@ constexpr OwnKey kKeys[] = {
 
     // Logs.
     {"log_freq", "time", "1000",
-     "the log interval starts at `start_log_freq` and doubles up to `log_freq`",
+     "the log interval starts at `start_log_freq` and doubles up to `log_freq`; the last step is "
+     "logged as well",
      kForTraining | kSameCost},
     {"start_log_freq", "int >= 1", "1", "the first log interval", kForTraining | kSameCost},
     {"log_ops", "list of op", "[train/log_op, validation/log_op], of these what the iterator has",

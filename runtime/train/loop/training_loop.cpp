@@ -158,7 +158,18 @@ void TrainingLoop::begin() {
 /// Runs the logs of a step. Their numbers may end the training, so that further logs become due.
 void TrainingLoop::run_logs(const Elapsed& now) {
   observe(run_due_logs(now));
-  if (is_at_end()) observe(run_due_logs(now));
+  if (is_at_end()) log_end(now);
+}
+
+/// Logs what is due only because the training ends here. The training may be continued with a later
+/// end, and is then the training that never stopped: what such a log changes is restored.
+void TrainingLoop::log_end(const Elapsed& now) {
+  if (!log_ops_.is_any_due(last_, now, LogOps::Which::kDueAtEnd)) return;
+  splits_.save_position();
+  const Snapshot before(context_);
+  observe(run_due_logs(now, LogOps::Which::kDueAtEnd));
+  before.restore();
+  splits_.clear_others();
 }
 
 /// Takes the hooks' requests since the last step. A log may cause further requests.
@@ -329,7 +340,6 @@ void TrainingLoop::throw_if_asked_here() const {
 OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which which) {
   if (has_failed_log_) return {};
   OrderedMap<Logs> results;
-  if (is_at_end() && which == LogOps::Which::kDue) which = LogOps::Which::kDueAtEnd;
   // An op that failed on one of the first batches of the step was due.
   const bool is_due = log_ops_.has_failed() || log_ops_.is_any_due(last_, now, which);
   if (is_due) {
@@ -374,7 +384,7 @@ void TrainingLoop::log_between_steps(const Elapsed& now) {
   const RandomFork fork(context_.seed, context_.device);
   const Snapshot before(context_);
   splits_.clear();
-  const OrderedMap<double> scalars = run_due_logs(now);
+  const OrderedMap<double> scalars = run_due_logs(now, which);
   splits_.clear();
   before.restore();
   observe(scalars);  // logged numbers count

@@ -77,6 +77,7 @@ class TrainingLoop {
   void run_train_ops(SplitStep& train, const Batch& batch, int64_t parts);
   void log_part(const Elapsed& next, LogOps::Which which);
   void run_logs(const Elapsed& now);
+  void log_end(const Elapsed& now);
   void finish_step(const Elapsed& now);
 
   StopReason stop_reason() const;

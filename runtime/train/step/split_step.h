@@ -95,6 +95,10 @@ class SplitSteps {
   void begin();
   /// Forgets the splits: each starts again at `position`.
   void clear() { splits_.clear(); }
+  /// The same for the splits but train.
+  void clear_others() {
+    std::erase_if(splits_, [](const auto& split) { return split.first != "train"; });
+  }
   /// Saves in the position how many batches were taken from each split but train, and the places in
   /// streams.
   void save_position();

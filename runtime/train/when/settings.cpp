@@ -17,7 +17,8 @@ namespace {
 /// Far beyond any training, and no sum of two such numbers overflows.
 constexpr int64_t kMostSteps = 1'000'000'000'000'000'000;
 
-/// edflow's growing interval: `start_log_freq`, doubled after every log up to `log_freq`.
+/// edflow's growing interval: `start_log_freq`, doubled after every log up to `log_freq`; and the
+/// last step.
 Trigger default_log_trigger(const Config& config, int64_t steps_per_epoch) {
   const auto start = config.get_at_least("start_log_freq", 1, 1);
   const Value* frequency = config.peek("log_freq");
@@ -26,7 +27,8 @@ Trigger default_log_trigger(const Config& config, int64_t steps_per_epoch) {
   }
   const auto full = config.get_at_least("log_freq", 1, 1000);
   return Trigger::every_steps(static_cast<double>(std::min(start, full)), 2,
-                              static_cast<double>(full));
+                              static_cast<double>(full))
+      .and_at_end();
 }
 
 /// Reads `{format: jpeg, quality: 90}` at `key`; missing keys take their values from `usual`.

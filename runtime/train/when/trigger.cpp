@@ -28,6 +28,12 @@ Trigger Trigger::every_steps(double every, double grow, double up_to) {
   return trigger;
 }
 
+Trigger Trigger::and_at_end() const {
+  Trigger trigger = *this;
+  trigger.at_end_ = true;
+  return trigger;
+}
+
 void Trigger::read_into(const Config& config, std::string_view path, int64_t steps_per_epoch,
                         double& target, bool may_be_zero) {
   const Duration duration = read_duration(config, path, may_be_zero, kOrElse);

@@ -26,6 +26,8 @@ class Trigger {
 
   static Trigger every_steps(double every, double grow = 1, double up_to = 0);
   static Trigger never() { return {}; }
+  /// This trigger, due at the end of the training as well.
+  Trigger and_at_end() const;
 
   /// Whether a period began after `before` and no later than `now`.
   bool is_due(const Elapsed& before, const Elapsed& now) const;

@@ -93,6 +93,8 @@ class TheSite(unittest.TestCase):
         text, ids = page.read_text(), Ids(page).ids
         self.assertEqual([key for key in keys if f"<td><code>{key}</code></td>" not in text], [])
         self.assertEqual([key for key in keys if key.partition("/")[0] not in ids], [])
+        # What style.css lays out anew on narrow screens: each table of the page.
+        self.assertEqual(text.count('<div class="keys">\n<table>'), text.count("<table>"))
 
     def test_every_command_of_the_help_has_its_place_with_its_own_help(self):
         commands = re.findall(r"^  ([a-z]+) {2,}\S", said_by("help"), re.M)

@@ -3,6 +3,9 @@
 const colors = ["var(--c0)", "var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)"];
 const dashes = ["", "6 4", "1.5 4", "9 3 2 3"];
 
+// Units of what the runtime measures, where the name does not say one.
+const units = { data_wait: "share of the time" };
+
 // `validation/eval_op/accuracy/accuracy`: split, op and what it is, `accuracy`.
 const partsOf = (name) => {
   const parts = name.split("/");
@@ -171,7 +174,8 @@ const curvesSection = () => {
     const prefix = !isMeasured && key.includes("/") ? key.slice(0, key.lastIndexOf("/")) : "";
     const group = isMeasured ? "measured by the runtime" : prefix;
     if (!groups.has(group)) groups.set(group, []);
-    const chart = new Chart(prefix ? key.slice(prefix.length + 1) : key, series, view);
+    const unit = isMeasured && units[key] ? `, ${units[key]}` : "";
+    const chart = new Chart(prefix ? key.slice(prefix.length + 1) : key + unit, series, view);
     groups.get(group).push(chart);
     view.charts.push(chart);
   }

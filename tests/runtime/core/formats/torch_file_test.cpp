@@ -137,6 +137,21 @@ TEST_CASE("what only Python can make is refused by name") {
         "sparse: a tensor that torch._utils._rebuild_sparse_tensor makes, which is not read");
 }
 
+TEST_CASE("a network of torch.export is said to be one, with what reads it") {
+  const ScratchFolder folder;
+  run_python(
+      "import sys, torch\n"
+      "net = torch.export.export(torch.nn.Linear(2, 3), (torch.ones(4, 2),))\n"
+      "torch.export.save(net, sys.argv[1])",
+      {folder.path("net.pt2")});
+  const std::string path = folder.path("net.pt2");
+  CHECK(message_of([&] { load_weights(path); }) ==
+        path +
+            ": it is an exported network, as torch.export.save writes it: model: {class: "
+            "Exported, path: FILE} reads that; torch.save(net.state_dict(), path) writes its "
+            "weights");
+}
+
 TEST_CASE("views that would fill the memory are refused") {
   const ScratchFolder folder;
   run_python(

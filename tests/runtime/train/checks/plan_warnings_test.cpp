@@ -80,6 +80,14 @@ TEST_CASE("numbers of an optimizer that nobody means are reported") {
   CHECK(optimizer("{class: AdamW, lr: 1e-3, eps: 1.0}") ==
         "optimizer/eps: 1: it outweighs nearly any gradient, and the step is that of SGD with a "
         "rate of lr / eps; 1e-8 is usual");
+  for (const char* name : {"Adam", "AdamW", "RMSprop", "Adagrad"}) {
+    CHECK(optimizer(fmt::format("{{class: {}, lr: 1e-3, eps: 0}}", name)) ==
+          "optimizer/eps: 0: a weight whose gradient was 0 so far becomes 0 / 0, a NaN, at its "
+          "first step; 1e-8 is usual");
+  }
+  CHECK(optimizer("{class: Muon, lr: 1e-3, adamw_eps: 0}")
+            .starts_with("optimizer/adamw_eps: 0: a weight whose gradient was 0 so far"));
+  CHECK(optimizer("{class: LARS, lr: 1, eps: 0}") == "");
   CHECK(optimizer("{class: AdamW, lr: 1e-3, weight_decay: 100}") ==
         "optimizer/weight_decay: 100: each step with lr 0.001 takes 10 % of each weight; 0.01 to "
         "0.1 are usual");

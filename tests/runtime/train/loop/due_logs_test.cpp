@@ -1,5 +1,6 @@
 // What is logged when, and what a log must not change.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/dropout.h>
 
@@ -52,7 +53,8 @@ std::map<int64_t, double> logged(const TestRun& run, const std::string& name) {
 }
 
 TEST_CASE("what train ops return is logged without a log op: a mean since the last log") {
-  const std::map<int64_t, double> growing = {{1, 1}, {3, 2.5}, {7, 5.5}};
+  const std::map<int64_t, double> growing = {
+      {1, 1}, {3, 2.5}, {7, 5.5}, {8, 8}};  // and the last step
   for (const std::string more : {"", "log_ops: []"}) {
     CAPTURE(more);
     TestReturned::calls().clear();
@@ -61,7 +63,7 @@ TEST_CASE("what train ops return is logged without a log op: a mean since the la
     const int of_check = TestReturned::calls()["validation"];
     run.train();
     CHECK(logged(run, "train/train_op/step") == growing);
-    CHECK(logged(run, "runtime/process_mb").size() == 3);
+    CHECK(logged(run, "runtime/process_mb").size() == 4);
     CHECK(TestReturned::calls()["validation"] == of_check);  // no forward pass for nothing
   }
   TestRun often(std::string(kReturned) + "log_ops: []\nlog_freq: {every: 3, at_end: true}");
@@ -69,6 +71,37 @@ TEST_CASE("what train ops return is logged without a log op: a mean since the la
   often.train();
   CHECK(logged(often, "train/train_op/step") ==
         std::map<int64_t, double>{{3, 2}, {6, 5}, {8, 7.5}});
+}
+
+TEST_CASE("the last step is logged, once, and a training that is continued is as if it was not") {
+  // The rate follows the loss of each log, and so depends on which steps are logged.
+  const auto config = [](int steps, const std::string& more) {
+    std::string text = trainer_config(fmt::format("num_steps: {}\nlog_freq: 4\n", steps) + more);
+    const std::string lr = "lr: {class: cosine, from: 1e-2, to: 1e-4, steps: 12}";
+    return text.replace(text.find(lr), lr.size(),
+                        "lr: {class: plateau, from: 0.1, factor: 0.5, patience: 0, metric: "
+                        "validation/log_op/loss, mode: max}");
+  };
+  for (const std::string more : {"", "accumulate: 2\n"}) {
+    CAPTURE(more);
+    TestRun whole(config(15, more));
+    whole.train();
+    TestRun first(config(9, more));
+    first.train();
+    const auto steps_of = [](const TestRun& run) {
+      Steps steps;
+      for (const auto& [step, loss] : logged(run, "train/log_op/loss")) steps.push_back(step);
+      return steps;
+    };
+    CHECK(steps_of(first) == Steps{1, 3, 7, 9});
+    CHECK(steps_of(whole) == Steps{1, 3, 7, 11, 15});
+    CHECK(logged(first, "validation/log_op/loss").contains(9));
+    TestRun longer(config(15, more), first, 9);
+    longer.train();
+    CHECK(differences(longer.checkpoint(15), whole.checkpoint(15)) == "");
+    CHECK(logged(longer, "validation/log_op/loss").at(15) ==
+          logged(whole, "validation/log_op/loss").at(15));
+  }
 }
 
 TEST_CASE("where there is nothing to log, no line is written") {

@@ -156,11 +156,11 @@ TEST_CASE("early stopping by an evaluation ends with what is due at the end") {
   CHECK(steps_with(run, "train/log_op/age") == (std::vector<int64_t>{1, 2, 3, 4, 5, 6}));
 }
 
-TEST_CASE("the last of all steps logs what is due at the end in the same line") {
+TEST_CASE("the last of all steps logs what is due at the end") {
   TestRun run(config_with(std::string(kLogs) + "num_steps: 3"));
   CHECK(run.train().kind == StopReason::Kind::kDone);
   CHECK(steps_with(run, "validation/log_op/age") == std::vector<int64_t>{3});
-  CHECK(run.metrics().size() == 4);  // three logs and an evaluation
+  CHECK(run.metrics().size() == 5);  // three logs, that of the end, and an evaluation
 }
 
 TEST_CASE("an example that cannot be loaded ends a training with the state before its step saved") {

@@ -236,7 +236,8 @@ TEST_CASE("a damaged example ends a training with its shard and name, or is left
       message_of([&] { TestRun(shards.config("num_epochs: 1\neval_hook: null")).train(); });
   CHECK(message.starts_with("datasets/train: example "));
   CHECK(message.find(shards.path() + "/1.tar: 17: .png: the image") != std::string::npos);
-  TestRun run(shards.config("num_epochs: 2\neval_hook: null", ", on_damage: skip"));
+  TestRun run(shards.config("num_epochs: 2\neval_hook: null\nlog_ops: [train/log_op]",
+                            ", on_damage: skip"));
   run.train();
   CHECK(run.session.position().samples_seen == 60);
 }
