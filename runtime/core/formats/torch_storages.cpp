@@ -62,8 +62,8 @@ Pickle TorchStorages::read_archive() {
            kTorchSaveHelp);
     }
     if (entry.name.ends_with("models/model.json")) {
-      fail(std::string("it is an exported network, as torch.export.save writes it: model: {class: "
-                       "Exported, path: FILE} reads that; ") +
+      fail(std::string("it is an exported network, as torch.export.save writes it, and a "
+                       "model, not weights; ") +
            kTorchSaveHelp);
     }
     if (entry.name.ends_with("/data.pkl")) data = &entry;

@@ -147,8 +147,8 @@ TEST_CASE("a network of torch.export is said to be one, with what reads it") {
   const std::string path = folder.path("net.pt2");
   CHECK(message_of([&] { load_weights(path); }) ==
         path +
-            ": it is an exported network, as torch.export.save writes it: model: {class: "
-            "Exported, path: FILE} reads that; torch.save(net.state_dict(), path) writes its "
+            ": it is an exported network, as torch.export.save writes it, and a "
+            "model, not weights; torch.save(net.state_dict(), path) writes its "
             "weights");
 }
 
