@@ -8,6 +8,7 @@
 
 #include "runtime/train/optim/schedule.h"
 #include "runtime/train/when/duration.h"
+#include "runtime/train/when/length_parameter.h"
 #include "runtime/train/when/training_length.h"
 
 namespace stepop {
@@ -15,7 +16,17 @@ namespace {
 
 class Chain : public Schedule {
  public:
-  explicit Chain(const Config& params) {
+  struct Params {
+    void declare(Parameters& p) {
+      p.describe({"parts",
+                  "",
+                  "list of {schedule: ..., steps: N}; the last has no steps",
+                  false,
+                  {.kind = "list of map"}});
+    }
+  };
+
+  Chain(const Params& /*read here*/, const Config& params) {
     params.has("parts");
     const Value* parts = params.peek("parts");
     if (parts == nullptr || !parts->is_list() || parts->as_list().empty()) {
@@ -60,14 +71,19 @@ class Chain : public Schedule {
 /// Multiplies the start of another schedule by a ramp.
 class Ramp : public Schedule {
  public:
-  explicit Ramp(const Config& params)
-      : schedule_(params, "schedule"),
-        from_(params.get("from", 0.0)),
-        steps_(read_length(params, "steps", 1)) {
-    if (from_ >= 0 && from_ <= 1) return;
-    throw params.error("from",
-                       fmt::format("expected a part of the number, from 0 to 1, found {}", from_));
-  }
+  struct Params {
+    int64_t steps = 1;
+    double from = 0;
+
+    void declare(Parameters& p) {
+      p.describe({"schedule", "", "a number or a schedule", false, {.kind = "schedule"}});
+      require_length(p, "steps", steps, 1, "until it counts in full, in training steps");
+      p.add("from", from, "the part of it at step 0, from 0 to 1", at_least(0).at_most(1));
+    }
+  };
+
+  Ramp(const Params& params, const Config& config)
+      : schedule_(config, "schedule"), from_(params.from), steps_(params.steps) {}
 
   double at(int64_t step) const override {
     const double number = schedule_.at(step);
@@ -87,15 +103,10 @@ class Ramp : public Schedule {
 
 STEPOP_REGISTER_SCHEDULE(chain, Chain,
                          {"Schedules one after another, each with its own count of steps, as "
-                          "torch.optim's SequentialLR.",
-                          {{"parts", "",
-                            "list of {schedule: ..., steps: N}; the last has no steps"}}});
+                          "torch.optim's SequentialLR."});
 
 STEPOP_REGISTER_SCHEDULE(ramp, Ramp,
-                         {"A warm-up of another schedule, which keeps its own count of steps.",
-                          {{"schedule", "", "a number or a schedule"},
-                           {"steps", "", "until it counts in full, in training steps"},
-                           {"from", "0", "the part of it at step 0, from 0 to 1"}}});
+                         {"A warm-up of another schedule, which keeps its own count of steps."});
 
 }  // namespace
 }  // namespace stepop

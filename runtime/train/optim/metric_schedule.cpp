@@ -21,15 +21,12 @@ constexpr int64_t kNumbers = 5;  // in a state
 
 thread_local MetricSchedules* current = nullptr;
 
-bool is_threshold_relative(const Config& params) {
-  const auto mode = params.get("threshold_mode", "rel");
-  if (mode == "rel" || mode == "abs") return mode == "rel";
-  throw params.error("threshold_mode", fmt::format("expected rel or abs, found \"{}\"", mode));
-}
-
 class PlateauSchedule : public Schedule {
  public:
-  explicit PlateauSchedule(const Config& params) : plateau_(std::make_shared<Plateau>(params)) {
+  using Params = Plateau::Params;
+
+  PlateauSchedule(const Params& own, const Config& params)
+      : plateau_(std::make_shared<Plateau>(own, params)) {
     if (params.get(kPer.name, kPer.default_value) != kPer.default_value) {
       throw params.error(kPer.name, "a plateau changes when its metric is logged: remove it");
     }
@@ -41,40 +38,44 @@ class PlateauSchedule : public Schedule {
   std::shared_ptr<Plateau> plateau_;
 };
 
-STEPOP_REGISTER_SCHEDULE(
-    plateau, PlateauSchedule,
-    {"Falls when a metric has not become better for a while, as torch.optim's ReduceLROnPlateau.",
-     {{"from", "", "the number at the beginning"},
-      {"metric", "", "full name of a number that is logged: validation/eval_op/loss"},
-      {"mode", "min", "min or max: whether a lower or a higher value is better"},
-      {"factor", "0.1", "what the number is multiplied by, below 1"},
-      {"patience", "10", "how many values in a row that are not better leave it as it is"},
-      {"threshold", "1e-4", "by how much a value has to be better than the best one"},
-      {"threshold_mode", "rel", "rel: times the size of the best value; abs: as it is"},
-      {"cooldown", "0", "how many values after a fall are not judged"},
-      {"min", "0", "where it stops"}}});
+STEPOP_REGISTER_SCHEDULE(plateau, PlateauSchedule,
+                         {"Falls when a metric has not become better for a while, as torch.optim's "
+                          "ReduceLROnPlateau."});
 
 }  // namespace
 
-Plateau::Plateau(const Config& params)
-    : path_(params.path()),
-      metric_(params.get<std::string>("metric")),
-      from_(params.get<double>("from")),
-      factor_(params.get("factor", 0.1)),
-      min_(params.get("min", 0.0)),
-      patience_(params.get_at_least("patience", 0, 10)),
-      cooldown_(params.get_at_least("cooldown", 0, 0)),
-      threshold_(params.get("threshold", 1e-4)),
-      is_relative_(is_threshold_relative(params)),
-      more_is_better_(read_more_is_better(params, "min")),
-      best_(more_is_better_ ? -kInfinity : kInfinity) {
-  if (!(factor_ >= 0 && factor_ < 1)) {
-    throw params.error("factor", fmt::format("expected at least 0 and below 1, found {}", factor_));
-  }
-  if (!(threshold_ >= 0)) {
-    throw params.error("threshold", fmt::format("expected 0 or more, found {}", threshold_));
-  }
+void Plateau::Params::declare(Parameters& p) {
+  p.require("from", from, "the number at the beginning");
+  p.require("metric", metric, "full name of a number that is logged: validation/eval_op/loss");
+  const Config* config = p.describe({"mode",
+                                     "min",
+                                     "min or max: whether a lower or a higher value is better",
+                                     false,
+                                     {.kind = "text", .choices = {"min", "max"}}});
+  if (config != nullptr) more_is_better = read_more_is_better(*config, "min");
+  p.add("factor", factor, "what the number is multiplied by, below 1", at_least(0).below(1));
+  p.add("patience", patience, "how many values in a row that are not better leave it as it is",
+        at_least(0));
+  p.add("threshold", threshold, "by how much a value has to be better than the best one",
+        at_least(0));
+  p.add("threshold_mode", threshold_mode, "rel: times the size of the best value; abs: as it is",
+        one_of({"rel", "abs"}));
+  p.add("cooldown", cooldown, "how many values after a fall are not judged", at_least(0));
+  p.add("min", min, "where it stops");
 }
+
+Plateau::Plateau(const Params& params, const Config& config)
+    : path_(config.path()),
+      metric_(params.metric),
+      from_(params.from),
+      factor_(params.factor),
+      min_(params.min),
+      patience_(params.patience),
+      cooldown_(params.cooldown),
+      threshold_(params.threshold),
+      is_relative_(params.threshold_mode == "rel"),
+      more_is_better_(params.more_is_better),
+      best_(more_is_better_ ? -kInfinity : kInfinity) {}
 
 double Plateau::value() const { return scale_ == 1 ? from_ : std::max(from_ * scale_, min_); }
 

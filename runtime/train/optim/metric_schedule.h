@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/core/base/ordered_map.h"
+#include "runtime/core/components/parameters.h"
 #include "runtime/core/config/config.h"
 #include "runtime/core/formats/state.h"
 
@@ -17,8 +18,22 @@ namespace stepop {
 /// metrics below 0 have one too.
 class Plateau {
  public:
-  /// Throws UsageError for a bad value.
-  explicit Plateau(const Config& params);
+  struct Params {
+    double from = 0;
+    std::string metric;
+    bool more_is_better = false;
+    double factor = 0.1;
+    int64_t patience = 10;
+    double threshold = 1e-4;
+    std::string threshold_mode = "rel";
+    int64_t cooldown = 0;
+    double min = 0;
+
+    void declare(Parameters& p);
+  };
+
+  /// `config`: its place.
+  Plateau(const Params& params, const Config& config);
 
   /// The current number.
   double value() const;

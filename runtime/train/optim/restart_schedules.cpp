@@ -5,11 +5,13 @@
 #include <cmath>
 #include <numbers>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "runtime/core/base/number_text.h"
 #include "runtime/train/optim/schedule.h"
 #include "runtime/train/when/duration.h"
+#include "runtime/train/when/length_parameter.h"
 
 namespace stepop {
 namespace {
@@ -23,15 +25,22 @@ class Restarts {
     size_t count;  ///< Restarts so far.
   };
 
-  /// Reads `restarts` and `weights`; the weights are 1 by default.
-  explicit Restarts(const Config& params) {
-    std::vector<int64_t> steps;
-    if (params.has("restarts")) steps = read_lengths(params, "restarts");
-    check_ascending(steps, params, "restarts");
-    std::vector<double> weights(steps.size(), 1);
-    if (params.has("weights")) weights = params.get<std::vector<double>>("weights");
+  struct Params {
+    std::vector<int64_t> restarts;
+    std::optional<std::vector<double>> weights;
+
+    void declare(Parameters& p, std::string_view about) {
+      add_optional_lengths(p, "restarts", restarts, about);
+      p.add("weights", weights, "list of what `from` is multiplied by at restarts, else 1");
+    }
+  };
+
+  Restarts(const Params& params, const Config& config) {
+    const std::vector<int64_t>& steps = params.restarts;
+    check_ascending(steps, config, "restarts");
+    const auto weights = params.weights.value_or(std::vector<double>(steps.size(), 1));
     if (weights.size() != steps.size()) {
-      throw params.error("weights", fmt::format("expected {}, one for each of restarts, found {}",
+      throw config.error("weights", fmt::format("expected {}, one for each of restarts, found {}",
                                                 counted(steps.size(), "number"), weights.size()));
     }
     for (size_t i = 0; i < steps.size(); ++i) begins_.push_back({steps[i], weights[i], i + 1});
@@ -66,20 +75,36 @@ class Restarts {
 
 class Step : public Schedule {
  public:
-  explicit Step(const Config& params)
-      : from_(params.get<double>("from")), factor_(params.get("factor", 0.1)), restarts_(params) {
-    const bool has_every = params.has("every");
-    const bool has_at = params.has("at");
-    if (has_every == has_at) {
-      throw params.error("", fmt::format("expected \"every\" or \"at\", found {}",
-                                         has_every ? "both" : "neither"));
+  struct Params {
+    double from = 0;
+    double factor = 0.1;
+    int64_t every = 0;  ///< 0: `at` has the steps.
+    std::vector<int64_t> at;
+    Restarts::Params restarts;
+
+    void declare(Parameters& p) {
+      p.require("from", from, "the number at step 0");
+      p.add("factor", factor, "what it is multiplied by");
+      add_optional_length(p, "every", every, 1, "training steps between two drops");
+      add_optional_lengths(p, "at", at,
+                           "instead of `every`: the list of steps of the drops; a step that "
+                           "stands twice drops twice");
+      restarts.declare(p, "list of steps in which it is `from` again");
+      p.describe(kWarmup);
     }
-    if (has_every) {
-      every_ = read_length(params, "every", 1);
-    } else {
-      at_ = read_lengths(params, "at");
+  };
+
+  Step(const Params& params, const Config& config)
+      : from_(params.from),
+        factor_(params.factor),
+        restarts_(params.restarts, config),
+        every_(params.every),
+        at_(params.at) {
+    if (config.has("every") == config.has("at")) {
+      throw config.error("", fmt::format("expected \"every\" or \"at\", found {}",
+                                         every_ > 0 ? "both" : "neither"));
     }
-    Restarts::check_ascending(at_, params, "at", /*may_repeat=*/true);
+    Restarts::check_ascending(at_, config, "at", /*may_repeat=*/true);
   }
 
   double at(int64_t step) const override {
@@ -98,19 +123,45 @@ class Step : public Schedule {
   double from_;
   double factor_;
   Restarts restarts_;
-  int64_t every_ = 0;
+  int64_t every_;
   std::vector<int64_t> at_;
 };
 
 /// SGDR (Loshchilov and Hutter 2017).
 class CosineRestarts : public Schedule {
  public:
-  explicit CosineRestarts(const Config& params)
-      : from_(params.get<double>("from")),
-        to_(params.get("to", 0.0)),
-        restarts_(params),
-        longer_(params.get_between("longer", 1, 1000, 1)),
-        lower_(params.get("lower", 1.0)) {
+  struct Params {
+    double from = 0;
+    double to = 0;
+    int64_t longer = 1;
+    double lower = 1;
+    Restarts::Params restarts;
+
+    void declare(Parameters& p) {
+      p.require("from", from, "the number at step 0");
+      p.add("to", to, "the number before each restart");
+      p.describe({"steps",
+                  "",
+                  "training steps of a fall; with `restarts` also a list, of each fall",
+                  false,
+                  {.kind = "span | list of span"}});
+      p.add("longer", longer,
+            "how many times longer each period is than the one before, an integer",
+            at_least(1).at_most(1000));
+      p.add("lower", lower, "what the height, `from` - `to`, is multiplied by at each restart");
+      restarts.declare(p,
+                       "list of steps in which it begins anew; between a fall and the next "
+                       "restart it is `to`");
+      p.describe(kWarmup);
+    }
+  };
+
+  CosineRestarts(const Params& own, const Config& params)
+      : from_(own.from),
+        to_(own.to),
+        restarts_(own.restarts, params),
+        longer_(own.longer),
+        lower_(own.lower) {
     if (restarts_.size() == 0) {
       steps_.push_back(read_length(params, "steps", 1));
       return;
@@ -171,32 +222,10 @@ class CosineRestarts : public Schedule {
   double lower_;
 };
 
-STEPOP_REGISTER_SCHEDULE(
-    step, Step,
-    {"Multiplied by a factor now and then.",
-     {{"from", "", "the number at step 0"},
-      {"factor", "0.1", "what it is multiplied by"},
-      {"every", "none", "training steps between two drops"},
-      {"at", "none",
-       "instead of `every`: the list of steps of the drops; a step that stands "
-       "twice drops twice"},
-      {"restarts", "none", "list of steps in which it is `from` again"},
-      {"weights", "1", "list of what `from` is multiplied by at restarts"},
-      kWarmup}});
+STEPOP_REGISTER_SCHEDULE(step, Step, {"Multiplied by a factor now and then."});
 
-STEPOP_REGISTER_SCHEDULE(
-    cosine_restarts, CosineRestarts,
-    {"Half a cosine again and again (SGDR, Loshchilov and Hutter 2017).",
-     {{"from", "", "the number at step 0"},
-      {"to", "0", "the number before each restart"},
-      {"steps", "", "training steps of a fall; with `restarts` also a list, of each fall"},
-      {"longer", "1", "how many times longer each period is than the one before, an integer"},
-      {"lower", "1", "what the height, `from` - `to`, is multiplied by at each restart"},
-      {"restarts", "none",
-       "list of steps in which it begins anew; between a fall and the next "
-       "restart it is `to`"},
-      {"weights", "1", "list of what `from` is multiplied by at restarts"},
-      kWarmup}});
+STEPOP_REGISTER_SCHEDULE(cosine_restarts, CosineRestarts,
+                         {"Half a cosine again and again (SGDR, Loshchilov and Hutter 2017)."});
 
 }  // namespace
 }  // namespace stepop

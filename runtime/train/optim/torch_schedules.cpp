@@ -1,190 +1,214 @@
 // Schedules with the names and parameters of torch.optim.lr_scheduler, and `from`, the rate of the
 // optimizer there.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <memory>
+#include <cstdint>
 #include <numbers>
-#include <utility>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/train/optim/schedule.h"
-#include "runtime/train/when/duration.h"
-#include "runtime/train/when/training_length.h"
+#include "runtime/train/when/length_parameter.h"
 
 namespace stepop {
 namespace {
 
-/// A function of the step.
+/// A function of the step, the member `at` of its parameters.
+template <class Form>
 class ClosedForm : public Schedule {
  public:
-  using Form = std::function<double(double)>;
-  explicit ClosedForm(Form form) : form_(std::move(form)) {}
-  double at(int64_t step) const override { return form_(static_cast<double>(step)); }
+  using Params = Form;
+  explicit ClosedForm(const Params& params) : form_(params) {}
+  double at(int64_t step) const override { return form_.at(static_cast<double>(step)); }
 
  private:
-  Form form_;
+  Params form_;
 };
-
-/// The factory of a schedule whose form `make` reads from its parameters.
-template <class Make>
-auto closed_form(Make make) {
-  return [make](const Config& params) -> std::unique_ptr<Schedule> {
-    return std::make_unique<ClosedForm>(make(params));
-  };
-}
-
-double length_of(const Config& params, const char* key, int64_t fallback) {
-  return static_cast<double>(read_length_or(params, key, 1, fallback));
-}
 
 double half_cosine(double from, double to, double part) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * part)) / 2;
 }
 
-const Parameter kFrom = {"from", "",
-                         "the number at the beginning, PyTorch's rate of the optimizer"};
+struct OfRate {
+  double from = 0;
 
-STEPOP_REGISTER(schedules(), "StepLR", closed_form([](const Config& params) {
-                  const auto from = params.get<double>("from");
-                  const double gamma = params.get("gamma", 0.1);
-                  const auto size = static_cast<double>(read_length(params, "step_size", 1));
-                  return [=](double t) { return from * std::pow(gamma, std::floor(t / size)); };
-                }),
-                schedule_about({"Multiplied by a factor now and then, as torch.optim's StepLR.",
-                                {kFrom,
-                                 {"step_size", "", "steps between two drops: 3000, 30e"},
-                                 {"gamma", "0.1", "what it is multiplied by"}}}));
+  void declare_from(Parameters& p) {
+    p.require("from", from, "the number at the beginning, PyTorch's rate of the optimizer");
+  }
+};
 
-STEPOP_REGISTER(
-    schedules(), "MultiStepLR", closed_form([](const Config& params) {
-      const auto from = params.get<double>("from");
-      const double gamma = params.get("gamma", 0.1);
-      std::vector<int64_t> milestones = read_lengths(params, "milestones");
-      std::ranges::sort(milestones);
-      return [=](double t) {
-        const auto passed = std::ranges::upper_bound(milestones, static_cast<int64_t>(t));
-        return from * std::pow(gamma, static_cast<double>(passed - milestones.begin()));
-      };
-    }),
-    schedule_about({"Multiplied by a factor at some steps, as torch.optim's MultiStepLR.",
-                    {kFrom,
-                     {"milestones", "", "the list of these steps: [3000, 5000], [30e, 50e]"},
-                     {"gamma", "0.1", "what it is multiplied by"}}}));
+struct StepLR : OfRate {
+  int64_t step_size = 1;
+  double gamma = 0.1;
 
-STEPOP_REGISTER(schedules(), "ConstantLR", closed_form([](const Config& params) {
-                  const auto from = params.get<double>("from");
-                  const double factor = params.get("factor", 1.0 / 3);
-                  const double end = length_of(params, "total_iters", 5);
-                  return [=](double t) { return t < end ? from * factor : from; };
-                }),
-                schedule_about({"A part of a number, then the number, as torch.optim's ConstantLR.",
-                                {kFrom,
-                                 {"factor", "0.3333", "the part"},
-                                 {"total_iters", "5", "steps with the part: 500, 2e"}}}));
+  void declare(Parameters& p) {
+    declare_from(p);
+    require_length(p, "step_size", step_size, 1, "steps between two drops: 3000, 30e");
+    p.add("gamma", gamma, "what it is multiplied by");
+  }
+  double at(double t) const {
+    return from * std::pow(gamma, std::floor(t / static_cast<double>(step_size)));
+  }
+};
+STEPOP_REGISTER_SCHEDULE(StepLR, ClosedForm<StepLR>,
+                         {"Multiplied by a factor now and then, as torch.optim's StepLR."});
 
-STEPOP_REGISTER(
-    schedules(), "LinearLR", closed_form([](const Config& params) {
-      const auto from = params.get<double>("from");
-      const double first = params.get("start_factor", 1.0 / 3);
-      const double last = params.get("end_factor", 1.0);
-      const double end = length_of(params, "total_iters", 5);
-      return [=](double t) { return from * (first + (last - first) * std::min(t / end, 1.0)); };
-    }),
-    schedule_about({"A line from one part of a number to another, as torch.optim's LinearLR.",
-                    {kFrom,
-                     {"start_factor", "0.3333", "the part at the beginning"},
-                     {"end_factor", "1", "the part from the end of the line on"},
-                     {"total_iters", "5", "steps of the line: 500, 2e"}}}));
+struct MultiStepLR : OfRate {
+  std::vector<int64_t> milestones;
+  double gamma = 0.1;
 
-STEPOP_REGISTER(schedules(), "ExponentialLR", closed_form([](const Config& params) {
-                  const auto from = params.get<double>("from");
-                  const auto gamma = params.get<double>("gamma");
-                  const auto each = static_cast<double>(CountsEpochs::steps());
-                  return [=](double t) { return from * std::pow(gamma, t / each); };
-                }),
-                schedule_about({"Multiplied by a factor in every step, as torch.optim's "
-                                "ExponentialLR.",
-                                {kFrom, {"gamma", "", "the factor"}}}));
+  void declare(Parameters& p) {
+    declare_from(p);
+    require_lengths(p, "milestones", milestones,
+                    "the list of these steps: [3000, 5000], [30e, 50e]");
+    std::ranges::sort(milestones);
+    p.add("gamma", gamma, "what it is multiplied by");
+  }
+  double at(double t) const {
+    const auto passed = std::ranges::upper_bound(milestones, static_cast<int64_t>(t));
+    return from * std::pow(gamma, static_cast<double>(passed - milestones.begin()));
+  }
+};
+STEPOP_REGISTER_SCHEDULE(MultiStepLR, ClosedForm<MultiStepLR>,
+                         {"Multiplied by a factor at some steps, as torch.optim's MultiStepLR."});
 
-STEPOP_REGISTER(
-    schedules(), "PolynomialLR", closed_form([](const Config& params) {
-      const auto from = params.get<double>("from");
-      const double power = params.get("power", 1.0);
-      const double end = length_of(params, "total_iters", 5);
-      return [=](double t) { return from * std::pow(1 - std::min(t / end, 1.0), power); };
-    }),
-    schedule_about({"A power of what is left of the steps, as torch.optim's PolynomialLR.",
-                    {kFrom,
-                     {"power", "1", "the power"},
-                     {"total_iters", "5", "steps until it is 0: 5000, 20e, end"}}}));
+struct ConstantLR : OfRate {
+  double factor = 1.0 / 3;
+  int64_t total_iters = 5;
 
-STEPOP_REGISTER(schedules(), "CosineAnnealingLR", closed_form([](const Config& params) {
-                  const auto from = params.get<double>("from");
-                  const double to = params.get("eta_min", 0.0);
-                  const auto steps = static_cast<double>(read_length(params, "T_max", 1));
-                  return [=](double t) { return half_cosine(from, to, t / steps); };
-                }),
-                schedule_about({"A cosine, which rises again, as torch.optim's CosineAnnealingLR.",
-                                {kFrom,
-                                 {"T_max", "", "steps until it is `eta_min`: 5000, 20e, end"},
-                                 {"eta_min", "0", "the smallest number"}}}));
+  void declare(Parameters& p) {
+    declare_from(p);
+    p.add("factor", factor, "the part");
+    add_length(p, "total_iters", total_iters, 1, "steps with the part: 500, 2e");
+  }
+  double at(double t) const { return t < static_cast<double>(total_iters) ? from * factor : from; }
+};
+STEPOP_REGISTER_SCHEDULE(ConstantLR, ClosedForm<ConstantLR>,
+                         {"A part of a number, then the number, as torch.optim's ConstantLR."});
 
-STEPOP_REGISTER(
-    schedules(), "CosineAnnealingWarmRestarts", closed_form([](const Config& params) {
-      const auto from = params.get<double>("from");
-      const double to = params.get("eta_min", 0.0);
-      const auto first = static_cast<double>(read_length(params, "T_0", 1));
-      const auto longer = static_cast<double>(params.get_at_least("T_mult", 1, 1));
-      return [=](double t) {
-        double period = first;
-        if (longer == 1) t = std::fmod(t, period);
-        for (; t >= period; period *= longer) t -= period;
-        return half_cosine(from, to, t / period);
-      };
-    }),
-    schedule_about({"Half a cosine again and again, as torch.optim's CosineAnnealingWarmRestarts.",
-                    {kFrom,
-                     {"T_0", "", "steps of the first fall: 1000, 5e"},
-                     {"T_mult", "1", "how many times longer each fall is than the one before"},
-                     {"eta_min", "0", "the number at the end of a fall"}}}));
+struct LinearLR : OfRate {
+  double start_factor = 1.0 / 3;
+  double end_factor = 1;
+  int64_t total_iters = 5;
 
-STEPOP_REGISTER(
-    schedules(), "CyclicLR", closed_form([](const Config& params) {
-      const auto low = params.get<double>("base_lr");
-      const auto high = params.get<double>("max_lr");
-      const double up = length_of(params, "step_size_up", 2000);
-      const double down =
-          params.has("step_size_down") ? length_of(params, "step_size_down", 1) : up;
-      const auto mode = params.get("mode", "triangular");
-      const double gamma = params.get("gamma", 1.0);
-      if (mode != "triangular" && mode != "triangular2" && mode != "exp_range") {
-        throw params.error("mode", fmt::format("expected triangular, triangular2 or exp_range, "
-                                               "found \"{}\"",
-                                               mode));
-      }
-      const double base = mode == "triangular2" ? 0.5 : 1;    // of each cycle
-      const double factor = mode == "exp_range" ? gamma : 1;  // of each step
-      const auto each = static_cast<double>(CountsEpochs::steps());
-      return [=](double t) {
-        const double cycle = std::floor(t / (up + down));
-        const double into = t - cycle * (up + down);
-        const double part = into <= up ? into / up : 1 - (into - up) / down;
-        return low + (high - low) * part * std::pow(base, cycle) * std::pow(factor, t / each);
-      };
-    }),
-    schedule_about(
-        {"Up and down between two numbers, as torch.optim's CyclicLR; the momentum stays.",
-         {{"base_lr", "", "the lower number"},
-          {"max_lr", "", "the higher number"},
-          {"step_size_up", "2000", "steps of a rise: 2000, 5e"},
-          {"step_size_down", "none", "steps of a fall; none: as of a rise"},
-          {"mode", "triangular",
-           "triangular, triangular2: half as high in each cycle, "
-           "exp_range: lower in each step"},
-          {"gamma", "1", "with exp_range: the factor of the height in each step"}}}));
+  void declare(Parameters& p) {
+    declare_from(p);
+    p.add("start_factor", start_factor, "the part at the beginning");
+    p.add("end_factor", end_factor, "the part from the end of the line on");
+    add_length(p, "total_iters", total_iters, 1, "steps of the line: 500, 2e");
+  }
+  double at(double t) const {
+    const double part = std::min(t / static_cast<double>(total_iters), 1.0);
+    return from * (start_factor + (end_factor - start_factor) * part);
+  }
+};
+STEPOP_REGISTER_SCHEDULE(LinearLR, ClosedForm<LinearLR>,
+                         {"A line from one part of a number to another, as torch.optim's "
+                          "LinearLR."});
+
+struct ExponentialLR : OfRate {
+  double gamma = 1;
+  double each = 1;  ///< The steps of one factor.
+
+  void declare(Parameters& p) {
+    declare_from(p);
+    p.require("gamma", gamma, "the factor");
+    each = static_cast<double>(CountsEpochs::steps());
+  }
+  double at(double t) const { return from * std::pow(gamma, t / each); }
+};
+STEPOP_REGISTER_SCHEDULE(ExponentialLR, ClosedForm<ExponentialLR>,
+                         {"Multiplied by a factor in every step, as torch.optim's ExponentialLR."});
+
+struct PolynomialLR : OfRate {
+  double power = 1;
+  int64_t total_iters = 5;
+
+  void declare(Parameters& p) {
+    declare_from(p);
+    p.add("power", power, "the power");
+    add_length(p, "total_iters", total_iters, 1, "steps until it is 0: 5000, 20e, end");
+  }
+  double at(double t) const {
+    return from * std::pow(1 - std::min(t / static_cast<double>(total_iters), 1.0), power);
+  }
+};
+STEPOP_REGISTER_SCHEDULE(PolynomialLR, ClosedForm<PolynomialLR>,
+                         {"A power of what is left of the steps, as torch.optim's PolynomialLR."});
+
+struct CosineAnnealingLR : OfRate {
+  int64_t T_max = 1;
+  double eta_min = 0;
+
+  void declare(Parameters& p) {
+    declare_from(p);
+    require_length(p, "T_max", T_max, 1, "steps until it is `eta_min`: 5000, 20e, end");
+    p.add("eta_min", eta_min, "the smallest number");
+  }
+  double at(double t) const { return half_cosine(from, eta_min, t / static_cast<double>(T_max)); }
+};
+STEPOP_REGISTER_SCHEDULE(CosineAnnealingLR, ClosedForm<CosineAnnealingLR>,
+                         {"A cosine, which rises again, as torch.optim's CosineAnnealingLR."});
+
+struct CosineAnnealingWarmRestarts : OfRate {
+  int64_t T_0 = 1;
+  int64_t T_mult = 1;
+  double eta_min = 0;
+
+  void declare(Parameters& p) {
+    declare_from(p);
+    require_length(p, "T_0", T_0, 1, "steps of the first fall: 1000, 5e");
+    p.add("T_mult", T_mult, "how many times longer each fall is than the one before", at_least(1));
+    p.add("eta_min", eta_min, "the number at the end of a fall");
+  }
+  double at(double t) const {
+    auto period = static_cast<double>(T_0);
+    if (T_mult == 1) t = std::fmod(t, period);
+    for (; t >= period; period *= static_cast<double>(T_mult)) t -= period;
+    return half_cosine(from, eta_min, t / period);
+  }
+};
+STEPOP_REGISTER_SCHEDULE(CosineAnnealingWarmRestarts, ClosedForm<CosineAnnealingWarmRestarts>,
+                         {"Half a cosine again and again, as torch.optim's "
+                          "CosineAnnealingWarmRestarts."});
+
+struct CyclicLR {
+  double base_lr = 0;
+  double max_lr = 0;
+  int64_t step_size_up = 2000;
+  int64_t step_size_down = 0;  ///< 0: as of a rise.
+  std::string mode = "triangular";
+  double gamma = 1;
+  double each = 1;  ///< The steps of one factor.
+
+  void declare(Parameters& p) {
+    p.require("base_lr", base_lr, "the lower number");
+    p.require("max_lr", max_lr, "the higher number");
+    add_length(p, "step_size_up", step_size_up, 1, "steps of a rise: 2000, 5e");
+    add_optional_length(p, "step_size_down", step_size_down, 1,
+                        "steps of a fall; none: as of a rise");
+    p.add("mode", mode,
+          "triangular, triangular2: half as high in each cycle, exp_range: lower in each step",
+          one_of({"triangular", "triangular2", "exp_range"}));
+    p.add("gamma", gamma, "with exp_range: the factor of the height in each step");
+    each = static_cast<double>(CountsEpochs::steps());
+  }
+  double at(double t) const {
+    const auto up = static_cast<double>(step_size_up);
+    const double down = step_size_down > 0 ? static_cast<double>(step_size_down) : up;
+    const double cycle = std::floor(t / (up + down));
+    const double into = t - cycle * (up + down);
+    const double part = into <= up ? into / up : 1 - (into - up) / down;
+    const double height = mode == "triangular2" ? std::pow(0.5, cycle)
+                          : mode == "exp_range" ? std::pow(gamma, t / each)
+                                                : 1;
+    return base_lr + (max_lr - base_lr) * part * height;
+  }
+};
+STEPOP_REGISTER_SCHEDULE(
+    CyclicLR, ClosedForm<CyclicLR>,
+    {"Up and down between two numbers, as torch.optim's CyclicLR; the momentum stays."});
 
 }  // namespace
 }  // namespace stepop

@@ -11,6 +11,10 @@ Parameter length(std::string_view name, std::string usual, std::string_view abou
   return {std::string(name), std::move(usual), std::string(about), false, {.kind = "span"}};
 }
 
+Parameter lengths(std::string_view name, std::string usual, std::string_view about) {
+  return {std::string(name), std::move(usual), std::string(about), false, {.kind = "list of span"}};
+}
+
 }  // namespace
 
 void require_length(Parameters& p, std::string_view name, int64_t& steps, int64_t least,
@@ -29,6 +33,18 @@ void add_optional_length(Parameters& p, std::string_view name, int64_t& steps, i
                          std::string_view about) {
   const Config* config = p.describe(length(name, "none", about));
   if (config != nullptr && config->has(name)) steps = read_length(*config, name, least);
+}
+
+void require_lengths(Parameters& p, std::string_view name, std::vector<int64_t>& steps,
+                     std::string_view about) {
+  const Config* config = p.describe(lengths(name, "", about));
+  if (config != nullptr) steps = read_lengths(*config, name);
+}
+
+void add_optional_lengths(Parameters& p, std::string_view name, std::vector<int64_t>& steps,
+                          std::string_view about) {
+  const Config* config = p.describe(lengths(name, "none", about));
+  if (config != nullptr && config->has(name)) steps = read_lengths(*config, name);
 }
 
 }  // namespace stepop

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "runtime/core/components/parameters.h"
 
@@ -21,5 +22,13 @@ void add_length(Parameters& p, std::string_view name, int64_t& steps, int64_t le
 /// A length whose absence means something; `steps` are then as before.
 void add_optional_length(Parameters& p, std::string_view name, int64_t& steps, int64_t least,
                          std::string_view about);
+
+/// Lengths that have to be given, of 0 or more: `[3000, 5000]`, `[30e, 50e]`.
+void require_lengths(Parameters& p, std::string_view name, std::vector<int64_t>& steps,
+                     std::string_view about);
+
+/// Lengths that may be missing; `steps` are then as before.
+void add_optional_lengths(Parameters& p, std::string_view name, std::vector<int64_t>& steps,
+                          std::string_view about);
 
 }  // namespace stepop
