@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "runtime/core/value/yaml_writer.h"
@@ -73,6 +74,32 @@ NumberRange get_whole_range(const Config& params, std::string_view low, std::str
   };
   return checked(params, low, high,
                  {.low = get(low, fallback.low), .high = get(high, fallback.high)}, limits);
+}
+
+void add_range(Parameters& p, std::string_view name, NumberRange& range, std::string_view about,
+               NumberRange limits) {
+  const Config* config = p.describe({std::string(name),
+                                     fmt::format("[{}, {}]", range.low, range.high),
+                                     std::string(about),
+                                     false,
+                                     {.kind = "list of number"}});
+  if (config != nullptr) range = get_range(*config, name, range, limits);
+}
+
+void add_spread(Parameters& p, std::string_view name, NumberRange& range, double middle,
+                std::string_view about, NumberRange limits) {
+  const Config* config = p.describe(
+      {std::string(name), "0", std::string(about), false, {.kind = "number | list of number"}});
+  range = config != nullptr ? get_spread(*config, name, middle, limits)
+                            : NumberRange{.low = middle, .high = middle};
+}
+
+void declare_chance(Parameters& p, double usual) {
+  p.describe({"p",
+              fmt::format("{}", usual),
+              "the chance",
+              false,
+              {.kind = "number", .range = at_least(0).at_most(1)}});
 }
 
 }  // namespace stepop

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "runtime/core/base/random.h"
+#include "runtime/core/components/parameters.h"
 #include "runtime/core/config/config.h"
 
 namespace stepop {
@@ -44,5 +45,14 @@ NumberRange get_range(const Config& params, std::string_view key, NumberRange fa
 /// `[lowest, highest]`, or a number n for `middle` - n to `middle` + n; by default `middle` alone.
 NumberRange get_spread(const Config& params, std::string_view key, double middle,
                        NumberRange limits);
+
+/// Declares a range as `get_range` reads it; `range` is the default.
+void add_range(Parameters& p, std::string_view name, NumberRange& range, std::string_view about,
+               NumberRange limits);
+/// Declares a range as `get_spread` reads it.
+void add_spread(Parameters& p, std::string_view name, NumberRange& range, double middle,
+                std::string_view about, NumberRange limits);
+/// Declares `p`, which AugmentationList reads; `usual` is `usual_chance`.
+void declare_chance(Parameters& p, double usual);
 
 }  // namespace stepop

@@ -60,9 +60,12 @@ inline const Parameter kWarmup = {"warmup",
                                   {.kind = "span"}};
 
 /// A parameter of every schedule; `Scheduled` reads it.
-inline const Parameter kPer = {"per", "step",
+inline const Parameter kPer = {"per",
+                               "step",
                                "when it changes: step, or epoch, in the first step of each alone; "
-                               "`gamma` is then of an epoch"};
+                               "`gamma` is then of an epoch",
+                               false,
+                               {.kind = "text", .choices = {"step", "epoch"}}};
 
 /// `about` with the parameters that every schedule has.
 inline About schedule_about(About about = {}) {
