@@ -21,10 +21,10 @@ class ColorJitter : public Augmentation {
     JitterRanges ranges;
 
     void declare(Parameters& p) {
-      constexpr NumberRange kFactors{.low = 0, .high = 100};
-      add_spread(p, "brightness", ranges.brightness, 1, "the spread of the factor", kFactors);
-      add_spread(p, "contrast", ranges.contrast, 1, "the spread of the factor", kFactors);
-      add_spread(p, "saturation", ranges.saturation, 1, "the spread of the factor", kFactors);
+      constexpr NumberRange all{.low = 0, .high = 100};
+      add_spread(p, "brightness", ranges.brightness, 1, "the spread of the factor", all);
+      add_spread(p, "contrast", ranges.contrast, 1, "the spread of the factor", all);
+      add_spread(p, "saturation", ranges.saturation, 1, "the spread of the factor", all);
       add_spread(p, "hue", ranges.hue, 0, "up to this share of the colour circle, 0 to 0.5",
                  {.low = -0.5, .high = 0.5});
     }
@@ -177,11 +177,11 @@ class CoarseDropout : public Augmentation {
     HoleOptions options;
 
     void declare(Parameters& p) {
-      constexpr NumberRange kShares{.low = 0, .high = 1};
+      constexpr NumberRange shares{.low = 0, .high = 1};
       add_range(p, "holes", options.count, "how many, lowest and highest",
                 {.low = 1, .high = 1000});
-      add_range(p, "height", options.heights, "share of the image's height", kShares);
-      add_range(p, "width", options.widths, "share of the image's width", kShares);
+      add_range(p, "height", options.heights, "share of the image's height", shares);
+      add_range(p, "width", options.widths, "share of the image's width", shares);
     }
   };
 

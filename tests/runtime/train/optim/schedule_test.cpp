@@ -88,7 +88,7 @@ TEST_CASE("a plateau says why it falls, and where it cannot be") {
           plateaus.load({{"lr", at::zeros({2})}});
         }) == "schedules.lr: not the state of a plateau");
   refused("{class: plateau, from: 0.5, metric: m, factor: 1}",
-          "lr/factor: expected at least 0 and below 1, found 1");
+          "lr/factor: expected a number from 0 to below 1, found 1");
   refused("{class: plateau, from: 0.5, metric: m, mode: low}",
           "lr/mode: expected max or min, found \"low\"");
   std::string outside;
@@ -299,7 +299,7 @@ TEST_CASE("restarts, their weights and lengths have to fit one another") {
   refused("{class: cosine_restarts, from: 1, steps: 5, longer: 2, restarts: [9]}",
           "lr/longer: found together with restarts, whose steps and weights say it");
   refused("{class: ramp, schedule: 1, steps: 5, from: 2}",
-          "lr/from: expected a part of the number, from 0 to 1, found 2");
+          "lr/from: expected a number from 0 to 1, found 2");
   const Scheduled one_length =
       schedule("{class: cosine_restarts, from: 1, steps: 4, restarts: [10]}");
   CHECK(one_length.at(4) == 0);
