@@ -17,7 +17,6 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,15 +29,11 @@ namespace {
 /// What they have in common: averages of gradients and of their squares.
 class AdamVariant : public ForeachOptimizer {
  public:
-  struct Params : OptimizerParams {
-    std::array<double, 2> betas = {0.9, 0.999};
-    double eps = 1e-8;
+  struct Params : AdamParams {
     bool decoupled_weight_decay = false;
 
     void declare(Parameters& p) {
-      p.add("betas", betas, "decay of the averages of the gradient and its square",
-            at_least(0).below(1));
-      p.add("eps", eps, "added to the root of the average square", at_least(0));
+      AdamParams::declare(p);
       p.add("decoupled_weight_decay", decoupled_weight_decay, "weight decay as in AdamW");
     }
   };

@@ -11,7 +11,6 @@
 #include <ATen/ops/where.h>
 #include <fmt/format.h>
 
-#include <array>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -26,16 +25,13 @@ constexpr double kNoBound = std::numeric_limits<double>::infinity();
 /// You et al. 2020, algorithm 2.
 class LAMB : public ForeachOptimizer {
  public:
-  struct Params : OptimizerParams {
-    std::array<double, 2> betas = {0.9, 0.999};
-    double eps = 1e-6;
+  struct Params : AdamParams {
     bool bias_correction = true;
     double max_weight_norm = kNoBound;
 
+    Params() { eps = 1e-6; }
     void declare(Parameters& p) {
-      p.add("betas", betas, "decay of the averages of the gradient and its square",
-            at_least(0).below(1));
-      p.add("eps", eps, "added to the root of the average square", at_least(0));
+      AdamParams::declare(p);
       p.add("bias_correction", bias_correction,
             "averages of few gradients count in full, as in Adam");
       p.add("max_weight_norm", max_weight_norm, "the norm of weights counts as this at most",

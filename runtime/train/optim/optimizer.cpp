@@ -108,6 +108,12 @@ OptimizerRegistry& optimizers() {
   return registry;
 }
 
+void AdamParams::declare(Parameters& p) {
+  p.add("betas", betas, "decay of the averages of the gradient and of its square",
+        at_least(0).below(1));
+  p.add("eps", eps, "added to the root of the average square", at_least(0));
+}
+
 std::vector<Parameter> optimizer_parameters(const OptimizerParams& usual,
                                             std::vector<Parameter> own) {
   Parameters p;

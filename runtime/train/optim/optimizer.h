@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -164,6 +165,14 @@ OptimizerRegistry& optimizers();
 struct OptimizerParams {
   double lr = 1e-3;
   double weight_decay = 0;
+};
+
+/// What Adam and its kin have.
+struct AdamParams : OptimizerParams {
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+
+  void declare(Parameters& p);
 };
 
 /// The parameters of every optimizer around its `own` ones.

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -88,15 +87,11 @@ STEPOP_REGISTER_OPTIMIZER(SGD, {"Stochastic gradient descent with momentum, as t
 /// The common part of Adam and AdamW, which differ only in where the weight decay acts.
 class AdamBase : public Optimizer {
  public:
-  struct Params : OptimizerParams {
-    std::array<double, 2> betas = {0.9, 0.999};
-    double eps = 1e-8;
+  struct Params : AdamParams {
     bool amsgrad = false;
 
     void declare(Parameters& p) {
-      p.add("betas", betas, "decay of the averages of the gradient and of its square",
-            at_least(0).below(1));
-      p.add("eps", eps, "added to the root of the average square", at_least(0));
+      AdamParams::declare(p);
       p.add("amsgrad", amsgrad, "divides by the largest average square so far (Reddi et al. 2018)");
     }
   };
