@@ -246,6 +246,59 @@ TEST_CASE("a long run and many pictures make a page of bounded size, which says 
   CHECK(data["pictures"][0]["frames"][5]["step"] == 100);
 }
 
+TEST_CASE("a report about several runs draws their curves together and tells how they differ") {
+  const ScratchFolder folder;
+  const auto make = [&](const std::string& name, const std::string& lr, double loss) {
+    folder.write("logs/" + name + "/configs/train_2026-11-21T10-00-00.yaml",
+                 "lr: " + lr + "\nnote: \"<b>\"\n");
+    std::string metrics;
+    for (int i = 1; i <= 3000; ++i) {
+      metrics += fmt::format(
+          "{{\"step\":{},\"epoch\":{},\"samples\":{},\"time\":{},\"train/log_op/loss\":{}}}\n", i,
+          i * 0.01, i * 64, i * loss, loss / i);
+    }
+    folder.write("logs/" + name + "/train/metrics.jsonl", metrics + "broken\n");
+  };
+  make("2026-11-21T10-00-00_a", "0.1", 1);
+  make("2026-11-21T11-00-00_b", "0.2", 3);
+  folder.write("logs/2026-11-21T12-00-00_c/configs/train_2026-11-21T12-00-00.yaml", "broken: [\n");
+  folder.write("logs/debug_runs/here", "");
+  const CommandResult result = run_in(folder, "stepop report logs/*");
+  CHECK(result.err == "stepop: logs/debug_runs: not the folder of a run: left out\n");
+  CHECK(result.out.starts_with("logs/report.html ("));
+  // The page that is there now is among logs/*, and is written again.
+  CHECK(run_in(folder, "stepop report logs/*").out == result.out);
+  const json data = data_of(read_bytes(folder / "logs/report.html"));
+  REQUIRE(data["runs"].size() == 3);
+  CHECK(data["runs"][0]["label"] == "a");
+  CHECK(data["runs"][1]["run"]["step"] == 3000);
+  CHECK(data["runs"][1]["curves"][0]["name"] == "train/log_op/loss");
+  CHECK(data["runs"][1]["curves"][0]["last"]["value"] == 0.001);
+  CHECK(data["runs"][2]["curves"].empty());
+  CHECK(
+      data["configs"] ==
+      json::parse(R"({"labels": ["a", "b"], "rows": [{"path": "lr", "values": ["0.1", "0.2"]}]})"));
+  REQUIRE(data["notes"].size() == 3);
+  CHECK(data["notes"][0] == "a: lines of train/metrics.jsonl that are not metrics, left out: 1");
+  CHECK(data["notes"][2].get<std::string>().starts_with("c: the config could not be read: "));
+
+  const std::string checks = check_in_browser(folder / "logs/report.html");
+  if (checks.empty()) return;
+  CHECK(checks.find("labels: a: training batches *, b: training batches *\n") != std::string::npos);
+  CHECK(checks.find("sections: Curves, Numbers, Configs\n") != std::string::npos);
+}
+
+TEST_CASE("runs of one name stand in a report with their times") {
+  const ScratchFolder folder;
+  for (const char* name : {"2026-11-21T10-00-00_a", "2026-11-21T11-00-00_a"}) {
+    folder.write(std::string(name) + "/configs/train_2026-11-21T10-00-00.yaml", "a: 1\n");
+  }
+  CHECK(run_in(folder, "stepop report *_a both.html").out.starts_with("both.html ("));
+  const json data = data_of(read_bytes(folder / "both.html"));
+  CHECK(data["runs"][1]["label"] == "2026-11-21T11-00-00_a");
+  CHECK(data["configs"]["rows"].empty());
+}
+
 TEST_CASE("a report goes where it is told, and what cannot be written is an error") {
   const ScratchFolder folder;
   folder.write("run/configs/train_2026-11-21T10-00-00.yaml", "a: 1\n");
@@ -256,12 +309,11 @@ TEST_CASE("a report goes where it is told, and what cannot be written is an erro
     CHECK(result.err == "stepop: " + message + "\n");
     CHECK(result.exit_code == exit_code);
   };
-  refused(" run .", 2, "stepop report: .: a folder; give the name of the HTML file to write");
-  folder.write("other/configs/train_2026-11-21T10-00-00.yaml", "a: 2\n");
-  refused(
-      " run other", 2,
-      "stepop report: other: a run, and a report is about one: `stepop compare run other` shows "
-      "how their configs differ, and their metrics side by side");
+  refused(" run page", 2,
+          "stepop report: page: no such folder; give the folder of a run, logs/<time>_<name>");
+  refused(" run run/configs page.html", 2,
+          "run/configs: not the folder of a run: left out\n"
+          "stepop: stepop report: run/configs: not the folder of a run: it has no configs/");
   refused(" run none/here.html", 1, "cannot create none/here.html.tmp: No such file or directory");
   refused(" none", 2,
           "stepop report: none: no such folder; give the folder of a run, logs/<time>_<name>");

@@ -9,6 +9,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/nearest.h"
+#include "runtime/core/base/shown_text.h"
 #include "runtime/tools/cli/remedy.h"
 
 namespace stepop {
@@ -99,6 +100,24 @@ RunDirectory open_run(const Arguments& arguments, const std::string& root) {
                                  arguments.command->name, root, run_near(root)));
   }
   return RunDirectory::open(root);
+}
+
+std::vector<RunDirectory> open_runs(const Arguments& arguments,
+                                    const std::vector<std::string>& roots) {
+  std::vector<RunDirectory> runs;
+  std::string problem;
+  for (const auto& root : roots) {
+    std::error_code failed;
+    try {
+      runs.push_back(open_run(arguments, root));
+    } catch (const UsageError& error) {
+      if (!std::filesystem::exists(root, failed)) throw;
+      if (problem.empty()) problem = error.what();
+      fmt::print(stderr, "stepop: {}: not the folder of a run: left out\n", shown_text(root));
+    }
+  }
+  if (runs.size() < 2) throw UsageError(problem);
+  return runs;
 }
 
 }  // namespace stepop

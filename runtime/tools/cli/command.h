@@ -79,6 +79,12 @@ std::string keys_taken(const Arguments& arguments);
 /// The run in the folder that was given to a command; throws UsageError for any other folder.
 RunDirectory open_run(const Arguments& arguments, const std::string& root);
 
+/// The runs in the folders that were given to a command about several. Other folders, such as
+/// logs/debug_runs among logs/*, are reported on the standard error and left out; throws UsageError
+/// when fewer than two are left or one does not exist.
+std::vector<RunDirectory> open_runs(const Arguments& arguments,
+                                    const std::vector<std::string>& roots);
+
 }  // namespace stepop
 
 /// Registers `int function(const Arguments&, const Own&)` as a command; `Own` has the values of the

@@ -2,31 +2,35 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
-#include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/tools/cli/command.h"
+#include "runtime/tools/report/comparison.h"
 #include "runtime/tools/report/report.h"
 
 namespace stepop {
 namespace {
 
+namespace fs = std::filesystem;
+
 int report_command(const Arguments& arguments, const NoFlags& /*own*/) {
-  const RunDirectory run = open_run(arguments, arguments.operands.front());
-  const std::string path =
-      arguments.operands.size() > 1 ? arguments.operands[1] : run.root() + "/report.html";
-  if (std::filesystem::is_directory(path + "/configs")) {
-    throw UsageError(fmt::format(
-        "stepop report: {0}: a run, and a report is about one: `stepop compare {1} {0}` shows how "
-        "their configs differ, and their metrics side by side",
-        path, arguments.operands.front()));
+  std::vector<std::string> roots = arguments.operands;
+  std::string path;
+  if (roots.size() > 1 && fs::path(roots.back()).extension() == ".html") {
+    path = roots.back();
+    roots.pop_back();
   }
-  if (std::filesystem::is_directory(path)) {
-    throw UsageError(
-        fmt::format("stepop report: {}: a folder; give the name of the HTML file to write", path));
+  if (roots.size() == 1) {
+    const RunDirectory run = open_run(arguments, roots.front());
+    if (path.empty()) path = run.root() + "/report.html";
+    write_report(run, path);
+  } else {
+    const std::vector<RunDirectory> runs = open_runs(arguments, roots);
+    if (path.empty()) path = (fs::path(runs.front().root()).parent_path() / "report.html").string();
+    write_comparison(runs, path);
   }
-  write_report(run, path);
-  fmt::print("{} ({})\n", path, size_text(static_cast<double>(std::filesystem::file_size(path))));
+  fmt::print("{} ({})\n", path, size_text(static_cast<double>(fs::file_size(path))));
   return 0;
 }
 
@@ -34,10 +38,10 @@ STEPOP_REGISTER_COMMAND(
     report_command, NoFlags,
     {.name = "report",
      .group = CommandGroup::kOneRun,
-     .operands = "logs/<time>_<name> [FILE.html]",
+     .operands = "logs/<time>_<name> [...] [FILE.html]",
      .fewest = 1,
-     .most = 2,
-     .about = "one HTML file about a run: curves, pictures, config, evaluations",
+     .most = 51,
+     .about = "one HTML file about a run, or about several: curves, pictures, config, evaluations",
      .takes = "project",
      .example = "stepop report logs/<time>_digits digits.html"});
 

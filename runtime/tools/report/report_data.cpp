@@ -3,26 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/base/json_text.h"
-#include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/config/resolve.h"
-#include "runtime/core/log/metrics_file.h"
 #include "runtime/core/system/read_file.h"
 #include "runtime/core/value/difference.h"
 #include "runtime/tools/report/code_changes.h"
 #include "runtime/tools/report/frames.h"
 #include "runtime/tools/report/report.h"
+#include "runtime/tools/report/report_curves.h"
 #include "runtime/tools/report/report_evaluations.h"
 #include "runtime/tools/report/report_json.h"
 #include "runtime/tools/report/run_curves.h"
-#include "runtime/train/checkpoint/checkpoint_folder.h"
-#include "runtime/train/run/run_summary.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -45,8 +40,12 @@ class Report {
     part("the code", [&] { add_code(); });
     part("the configs", [&] { add_configs(); });
     part("the metrics", [&] { curves_ = read_curves(run_.metrics_file(), eval_op_of(config_)); });
-    part("the state of the run", [&] { add_run(); });
-    part("the curves", [&] { add_curves(); });
+    part("the state of the run", [&] { data_["run"] = run_json(run_, curves_); });
+    part("the curves", [&] {
+      data_["axis"] = axis_json(curves_);
+      data_["curves"] = curves_json(curves_, config_);
+      note_broken_lines(curves_, notes_);
+    });
     part("the evaluations",
          [&] { data_["evaluations"] = evaluations_json(run_.root(), curves_, config_, notes_); });
     part("the worst examples", [&] { add_worst(); });
@@ -60,83 +59,6 @@ class Report {
   template <class Add>
   void part(const char* what, const Add& add) {
     add_part(what, notes_, add);
-  }
-
-  void add_run() {
-    const RunSummary summary = summarize_run(run_.root());
-    const auto last_seconds = curves_.seconds.points();
-    const CheckpointFolder checkpoints(run_.checkpoints());
-    const std::vector<int64_t> steps = checkpoints.steps();
-    const auto best = checkpoints.best();
-    const RunProcess& process = summary.status.process;
-    data_["run"] = {{"name", run_.folder_name()},
-                    {"folder", fs::absolute(run_.root()).lexically_normal().string()},
-                    {"state", name_of(summary.status.state)},
-                    {"host", process.host},
-                    {"pid", process.pid},
-                    {"started", process.started},
-                    {"written", local_time("%Y-%m-%d %H:%M:%S %z")},
-                    {"step", summary.step ? Json(*summary.step) : Json()},
-                    {"epoch", number(summary.epoch)},
-                    {"num_epochs", number(summary.num_epochs)},
-                    {"seconds", last_seconds.empty() ? Json() : number(last_seconds.back().value)},
-                    {"samples", curves_.samples},
-                    {"metric", summary.metric},
-                    {"last", number(summary.last)},
-                    {"best", number(summary.best)},
-                    {"checkpoints", steps.size()},
-                    {"best_checkpoint", best ? Json(*best) : Json()}};
-  }
-
-  /// The task's own curves come before the runtime's.
-  std::vector<std::string> curve_names() const {
-    std::vector<std::string> names;
-    for (const auto& [name, scalar] : curves_.scalars) names.push_back(name);
-    std::ranges::stable_partition(names,
-                                  [](const auto& name) { return !name.starts_with("runtime/"); });
-    return names;
-  }
-
-  /// Two callbacks may report the same number, such as `accuracy`: it has one chart, which names
-  /// both. Returns whether a curve with the same split, op, last word and points exists.
-  bool joins_equal(const std::string& name, const Json& points) {
-    const std::vector<std::string> parts = split_path(name);
-    if (parts.size() < 3) return false;
-    Json& curves = data_["curves"];
-    std::vector<size_t>& alike = alike_[{parts[0], parts[1], parts.back()}];
-    for (const size_t place : alike) {
-      Json& other = curves[place];
-      if (other["steps"] != points["steps"] || other["values"] != points["values"]) continue;
-      other["also"].push_back(name);
-      return true;
-    }
-    alike.push_back(curves.size());
-    return false;
-  }
-
-  void add_curves() {
-    data_["axis"] = {{"epoch", columns(curves_.epochs.points())},
-                     {"seconds", columns(curves_.seconds.points())}};
-    data_["curves"] = Json::array();
-    for (const auto& name : curve_names()) {
-      const ScalarHistory& scalar = curves_.scalars.at(name);
-      const MetricDirection direction = metric_direction(name, &config_);
-      Json curve = columns(scalar.curve.points());
-      if (joins_equal(name, curve)) continue;
-      curve["name"] = name;
-      curve["place"] = place_text(name);
-      curve["count"] = scalar.curve.count();
-      curve["thinned"] = scalar.curve.is_thinned();
-      if (scalar.curve.is_thinned()) curve["means"] = columns(scalar.curve.means());
-      curve["better"] = better_text(direction);
-      curve["last"] = value_at(scalar.summary.last);
-      curve["best"] = value_at(best_of(scalar.summary, direction));
-      data_["curves"].push_back(std::move(curve));
-    }
-    if (curves_.broken_lines > 0) {
-      notes_.push_back(fmt::format(
-          "lines of train/metrics.jsonl that are not metrics, left out: {}", curves_.broken_lines));
-    }
   }
 
   void add_configs() {
@@ -257,8 +179,6 @@ class Report {
   Value config_ = Value::Map{};
   std::vector<KeptCode> code_;
   RunCurves curves_;
-  /// The places of curves by split, op and last word.
-  std::map<std::array<std::string, 3>, std::vector<size_t>> alike_;
   int64_t worst_bytes_ = 0;  ///< The size of the worst examples' pictures.
   Json data_ = Json::object();
   std::vector<std::string> notes_;

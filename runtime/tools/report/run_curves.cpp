@@ -126,14 +126,14 @@ std::vector<ScalarAt> ScalarCurve::points() const {
   return points;
 }
 
-RunCurves read_curves(const std::string& metrics_file, const std::string& eval_op) {
+RunCurves read_curves(const std::string& metrics_file, const std::string& eval_op, size_t runs) {
   RunCurves curves;
   std::error_code failed;
   if (!std::filesystem::exists(metrics_file, failed)) return curves;
   curves.broken_lines = scan_metrics(
       metrics_file, [&](const MetricsLine& line) { add(line, eval_op + "/", curves); });
-  const size_t buckets =
-      std::clamp<size_t>(kMostBucketsOfAll / std::max<size_t>(curves.scalars.size(), 1), 50, 1000);
+  const size_t buckets = std::clamp<size_t>(
+      kMostBucketsOfAll / std::max<size_t>(curves.scalars.size() * runs, 1), 50, 1000);
   for (auto& [name, scalar] : curves.scalars) scalar.curve.thin(buckets);
   curves.epochs.thin(200);
   curves.seconds.thin(200);

@@ -96,10 +96,10 @@ struct RunCurves {
 };
 
 /// Reads a run's metrics file once; `eval_op` is the op whose numbers belong to evaluations. Each
-/// curve keeps at most 2,000 points, and all curves together 100,000, or, with more than 1,000
-/// curves, at most 100 each; there are half as many means. Empty without the file; throws Error
-/// when it cannot be read.
+/// curve keeps at most 2,000 points, and all curves of the `runs` that share a page 100,000, or,
+/// with more than 1,000 curves, at most 100 each; there are half as many means. Empty without the
+/// file; throws Error when it cannot be read.
 RunCurves read_curves(const std::string& metrics_file,
-                      const std::string& eval_op = "validation/eval_op");
+                      const std::string& eval_op = "validation/eval_op", size_t runs = 1);
 
 }  // namespace stepop

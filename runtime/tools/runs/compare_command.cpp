@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -189,26 +188,8 @@ void print_states(const std::vector<ComparedRun>& runs,
   if (!text.empty()) fmt::print("\n{}", text);
 }
 
-/// Opens the folders that are runs; reports others, such as logs/debug_runs among logs/*.
-std::vector<RunDirectory> open_runs(const Arguments& arguments) {
-  std::vector<RunDirectory> runs;
-  std::string problem;
-  for (const auto& root : arguments.operands) {
-    std::error_code failed;
-    try {
-      runs.push_back(open_run(arguments, root));
-    } catch (const UsageError& error) {
-      if (!std::filesystem::exists(root, failed)) throw;
-      if (problem.empty()) problem = error.what();
-      fmt::print(stderr, "stepop: {}: not the folder of a run: left out\n", shown_text(root));
-    }
-  }
-  if (runs.size() < 2) throw UsageError(problem);
-  return runs;
-}
-
 int compare_command(const Arguments& arguments, const NoFlags& /*own*/) {
-  const std::vector<RunDirectory> directories = open_runs(arguments);
+  const std::vector<RunDirectory> directories = open_runs(arguments, arguments.operands);
   std::vector<ComparedRun> runs;
   for (size_t i = 0; i < directories.size(); ++i) runs.push_back(read_run(directories[i], i));
   if (runs.size() > kMostSideBySide) {

@@ -15,20 +15,27 @@ const partsOf = (name) => {
   return { split: parts[0], op: parts[1], key: (isTwice ? rest.slice(0, -1) : rest).join("/") };
 };
 
-// Curves of one name in one chart: a colour for each split, a dash for each op of it.
+// Curves of one name in one chart: a colour for each split, a dash for each op of it; on a page about several runs
+// a colour for each run, a dash for each split and op.
 const chartsOf = (curves) => {
   const splits = ["train", "validation"];
+  const places = new Map();
   const charts = new Map();
   for (const curve of curves) {
     const { split, key } = partsOf(curve.name);
     if (!splits.includes(split)) splits.push(split);
     if (!charts.has(key)) charts.set(key, []);
     const series = charts.get(key);
+    const { run } = curve;
     const same = series.filter((each) => each.split === split).length;
+    if (!places.has(key)) places.set(key, []);
+    if (!places.get(key).includes(curve.place)) places.get(key).push(curve.place);
     const also = (curve.also ?? []).map((name) => `, the same in ${partsOf(name).key}`).join("");
-    const label = `${curve.place || curve.name}${also}`;
+    const place = `${curve.place || curve.name}${also}`;
+    const label = run ? `${run.label}: ${place}` : place;
     series.push({ split, label: curve.thinned ? `${label} *` : label, curve,
-      color: colors[splits.indexOf(split) % colors.length], dash: dashes[same % dashes.length] });
+      color: run ? run.color : colors[splits.indexOf(split) % colors.length],
+      dash: dashes[(run ? places.get(key).indexOf(curve.place) : same) % dashes.length] });
   }
   for (const series of charts.values()) series.sort((a, b) => splits.indexOf(a.split) - splits.indexOf(b.split));
   return charts;
@@ -44,11 +51,12 @@ const interpolate = ({ steps, values }, step) => {
   return values[at - 1] + share * (values[at] - values[at - 1]);
 };
 
+// What all charts share. `axis` is that of all curves, or null where each curve has its own.
 class View {
   constructor(curves, axis) {
     this.curves = curves;
     const unknown = { steps: [], values: [] };
-    this.axis = { epoch: unknown, seconds: unknown, ...axis };
+    this.axis = axis && { epoch: unknown, seconds: unknown, ...axis };
     this.kind = "step";
     this.smoothing = 0;
     this.cursor = null;
@@ -60,7 +68,7 @@ class View {
   // The places of a curve's points on the axis.
   xs(curve) {
     if (!this.places.has(curve)) {
-      const axis = this.kind === "step" ? null : this.axis[this.kind];
+      const axis = this.kind === "step" ? null : (curve.axis ?? this.axis)[this.kind];
       this.places.set(curve, axis ? curve.steps.map((step) => interpolate(axis, step)) : curve.steps);
     }
     return this.places.get(curve);
@@ -137,6 +145,10 @@ class View {
 
   showPlace() {
     if (this.cursor === null) { this.place.textContent = ""; return; }
+    if (this.axis === null) {
+      this.place.textContent = this.kind === "seconds" ? duration(this.cursor) : `${this.kind} ${this.label(this.cursor)}`;
+      return;
+    }
     const step = this.stepAt(this.cursor);
     const texts = [`step ${whole(step)}`];
     if (this.axis.epoch.steps.length) texts.push(`epoch ${number(interpolate(this.axis.epoch, step))}`);
@@ -160,16 +172,16 @@ class View {
   }
 }
 
-const curvesSection = () => {
+const curvesSection = (curves, axis, empty) => {
   const section = element("section", { id: "curves" }, element("h2", { text: "Curves" }));
-  if (!data.curves?.length) {
-    section.append(element("p", { class: "empty", text: "The run has not logged a number yet." }));
+  if (curves.length === 0) {
+    section.append(element("p", { class: "empty", text: empty }));
     return section;
   }
-  const view = new View(data.curves, data.axis);
+  const view = new View(curves, axis);
   section.append(view.controls());
   const groups = new Map();
-  for (const [key, series] of chartsOf(data.curves)) {
+  for (const [key, series] of chartsOf(curves)) {
     const isMeasured = series.every(({ split }) => split === "runtime");
     const prefix = !isMeasured && key.includes("/") ? key.slice(0, key.lastIndexOf("/")) : "";
     const group = isMeasured ? "measured by the runtime" : prefix;
@@ -183,7 +195,7 @@ const curvesSection = () => {
     if (group || section.querySelector(".charts")) section.append(element("div", { class: "group", text: group }));
     section.append(element("div", { class: "charts" }, ...charts.map((chart) => chart.card)));
   }
-  const isThinned = data.curves.some((curve) => curve.thinned);
+  const isThinned = curves.some((curve) => curve.thinned);
   section.append(element("p", { class: "quiet", text: "Move over a chart or use the arrow keys to read values; drag to zoom, double-click to see the whole run. × marks NaN or infinity."
     + (isThinned ? " * Thinned: of each group of steps the lowest and the highest point is shown." : "") }));
   let width = 0;

@@ -87,3 +87,17 @@ const table = (columns, rows) => {
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "table" },
     element("table", { class: "data" }, element("thead", {}, head), body));
 };
+
+// The end of a page of `stepop report`: notes and links below its head, then its sections.
+const showPage = (sections, written) => {
+  const head = document.getElementById("head");
+  if (data.notes?.length) {
+    head.append(element("div", { class: "notes", role: "note" }, element("ul", {}, ...data.notes.map((text) => element("li", { text })))));
+  }
+  head.append(element("nav", { "aria-label": "sections" },
+    ...sections.map((section) => element("a", { href: `#${section.id}`, text: section.querySelector("h2").textContent }))));
+  document.getElementById("main").append(...sections,
+    element("footer", { text: `Written ${written ?? ""} by stepop report. This file needs nothing else: no network, no other file.` }));
+  document.dispatchEvent(new Event("sections-are-there"));
+  document.documentElement.dataset.ready = "yes";
+};

@@ -21,7 +21,7 @@ const facts = () => {
   return list;
 };
 
-const fillHead = (sections) => {
+const fillHead = () => {
   const run = data.run ?? { name: document.title, state: "unknown" };
   const head = document.getElementById("head");
   const where = run.host && run.state === "running" ? ` on ${run.host}, process ${run.pid}` : "";
@@ -29,11 +29,6 @@ const fillHead = (sections) => {
     element("span", { class: `state ${run.state}`, text: run.state + where })));
   if (run.folder) head.append(element("p", { class: "folder", text: run.folder }));
   head.append(facts());
-  if (data.notes?.length) {
-    head.append(element("div", { class: "notes", role: "note" }, element("ul", {}, ...data.notes.map((text) => element("li", { text })))));
-  }
-  head.append(element("nav", { "aria-label": "sections" },
-    ...sections.map((section) => element("a", { href: `#${section.id}`, text: section.querySelector("h2").textContent }))));
 };
 
 const evaluationsSection = () => {
@@ -136,13 +131,11 @@ const logSection = () => {
       element("pre", { tabindex: "0", text: data.log.join("\n") })));
 };
 
-const sections = [curvesSection(), framesSection("pictures", "Pictures", data.pictures, false),
+const sections = [curvesSection(data.curves ?? [], data.axis ?? {}, "The run has not logged a number yet."),
+  framesSection("pictures", "Pictures", data.pictures, false),
   framesSection("texts", "Texts", data.texts, true), evaluationsSection(),
   framesSection("evaluation-pictures", "Pictures of evaluations", data.evaluation_pictures, false),
   framesSection("evaluation-texts", "Texts of evaluations", data.evaluation_texts, true),
   worstSection(), configSection(), codeSection(), logSection()].filter(Boolean);
-fillHead(sections);
-document.getElementById("main").append(...sections,
-  element("footer", { text: `Written ${data.run?.written ?? ""} by stepop report. This file needs nothing else: no network, no other file.` }));
-document.dispatchEvent(new Event("sections-are-there"));
-document.documentElement.dataset.ready = "yes";
+fillHead();
+showPage(sections, data.run?.written);
