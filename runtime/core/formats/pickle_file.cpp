@@ -269,16 +269,18 @@ class Unpickler {
       case '0':
         pop();
         return;
-      case 'F':
-      case 'P':
-      case 'S':
-      case 'V':
-        fail(
-            "written with protocol 0, in which PyTorch cannot read tensors either; save it with "
-            "pickle_protocol=2");
       default:
-        fail(fmt::format("a step 0x{:02x}, which plain data does not need", code));
+        refuse(code);
     }
+  }
+
+  [[noreturn]] void refuse(unsigned char code) {
+    if (std::string_view("FPSV").find(static_cast<char>(code)) != std::string_view::npos) {
+      fail(
+          "written with protocol 0, in which PyTorch cannot read tensors either; save it with "
+          "pickle_protocol=2");
+    }
+    fail(fmt::format("a step 0x{:02x}, which plain data does not need", code));
   }
 
   void push_object(Pointer name, Pointer arguments) {

@@ -180,24 +180,80 @@ std::string how_to_load(const std::string& path, const ExportedNetwork& exported
                      fmt::join(given, ", "));
 }
 
+/// The config to build the network by: the run's own with the changes of the command line, on the
+/// CPU unless they name another device.
+Arguments arguments_of_run(const Arguments& given) {
+  Arguments arguments = given;
+  arguments.project = given.operands.front();
+  const bool has_device = std::ranges::any_of(
+      given.overrides, [](const Override& each) { return each.path == "device"; });
+  // Tensors that the network makes in a trace keep the trace's device.
+  if (!has_device) arguments.overrides.push_back({"device", Value("cpu")});
+  return arguments;
+}
+
+/// The run's config with the files of -b over it.
+RunSource source_of_run(const Arguments& arguments) {
+  Arguments of_run = arguments;
+  of_run.base.clear();
+  RunSource source = find_source(of_run);
+  source.base.insert(source.base.end(), arguments.base.begin(), arguments.base.end());
+  return source;
+}
+
+size_t place_of(const std::string& name, const Networks& networks) {
+  const auto names = networks.names();
+  return static_cast<size_t>(std::ranges::find(names, name) - names.begin());
+}
+
+/// Makes the network's program; an error says that `path` is not written.
+ExportedNetwork make_program(const Context& context, const std::string& name,
+                             const std::vector<NetworkInputs>& calls, const std::string& path) {
+  const Networks& networks = context.networks;
+  const Value* classes = context.config.peek("class_names");
+  try {
+    return export_network(*networks.get(name), networks.class_names().at(place_of(name, networks)),
+                          calls, classes == nullptr ? "" : to_json(*classes));
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Error(
+        fmt::format("{} is not written: the network \"{}\": {}", path, name, error_text(error)));
+  }
+}
+
+/// Writes the program in the format of the file's name, and reports how it was compared.
+void write_program(ExportedNetwork& exported, const std::string& path, const OnnxOptions& onnx,
+                   Console& console) {
+  const auto compared = [&](const char* by, double most_difference) {
+    return exported.is_random ? "not compared: its random numbers are others"
+                              : fmt::format("{} on the same examples: largest difference {}", by,
+                                            short_number(most_difference));
+  };
+  if (path.ends_with(".pt")) {
+    write_file_atomically(path, exported.file);
+  } else if (path.ends_with(".pt2")) {
+    const double difference = write_torch_export(exported, path, throw_if_signal_arrived);
+    console.info("export    " + compared("the program", difference));
+  } else {
+    const OnnxReport report = write_onnx(exported, path, onnx, throw_if_signal_arrived);
+    console.info(fmt::format("onnx      opset {}, {}", report.opset,
+                             compared("onnxruntime", report.most_difference)));
+    exported.notes.emplace_back(exported.has_free_batch
+                                    ? "the sizes above are part of the file, without the number of "
+                                      "examples: resize images first"
+                                    : "the sizes above are part of the file");
+  }
+}
+
 int export_command(const Arguments& given, const ExportFlags& own) {
   if (given.json) begin_facts();
   const std::string run = open_run(given, given.operands.front()).root();
   const OnnxOptions onnx = onnx_options(own);
   const SignalGuard signals;
   const InterruptScope interrupt(throw_if_signal_arrived);
-  Arguments arguments = given;
-  arguments.project = given.operands.front();
-  const auto is_given = [&](const char* key) {
-    return std::ranges::any_of(given.overrides, [&](const auto& each) { return each.path == key; });
-  };
-  // Tensors that the network makes in a trace keep the trace's device.
-  if (!is_given("device")) arguments.overrides.push_back({"device", Value("cpu")});
-  Arguments of_run = arguments;
-  of_run.base.clear();
-  RunSource source = find_source(of_run);
-  source.base.insert(source.base.end(), given.base.begin(), given.base.end());
-
+  const Arguments arguments = arguments_of_run(given);
+  const RunSource source = source_of_run(arguments);
   Console console(given.log_level);
   const auto chosen = choose_checkpoint(arguments, source, console);
   if (!chosen) throw UsageError(fmt::format("{}: the run has no checkpoint to export yet", run));
@@ -221,22 +277,11 @@ int export_command(const Arguments& given, const ExportFlags& own) {
   measure_batch_norm((*session)->iterator(), context, (*session)->position(),
                      throw_if_signal_arrived);
   const AveragesGuard weights = context.networks.evaluation_weights();
-  const auto names = context.networks.names();
-  const auto place = static_cast<size_t>(std::ranges::find(names, name) - names.begin());
-  console.info(fmt::format("network   {}", context.networks.descriptions().at(place)));
+  console.info(fmt::format("network   {}",
+                           context.networks.descriptions().at(place_of(name, context.networks))));
   console.info(fmt::format("weights   {}{}", chosen->path,
                            kind_of_weights(context.config, chosen->checkpoint, name)));
-  ExportedNetwork exported;
-  try {
-    const Value* classes = context.config.peek("class_names");
-    exported = export_network(*context.networks.get(name), context.networks.class_names().at(place),
-                              calls, classes == nullptr ? "" : to_json(*classes));
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Error(
-        fmt::format("{} is not written: the network \"{}\": {}", path, name, error_text(error)));
-  }
+  ExportedNetwork exported = make_program(context, name, calls, path);
   throw_if_signal_arrived();
   take_names(own, exported);
   print_shapes("input", exported.inputs, exported.input_shapes);
@@ -244,25 +289,7 @@ int export_command(const Arguments& given, const ExportFlags& own) {
   console.info(fmt::format("compared  with the network, on examples {}: {}; largest difference {}",
                            example, fmt::join(exported.compared, ", "),
                            short_number(exported.most_difference)));
-  const auto compared = [&](const char* by, double most_difference) {
-    return exported.is_random ? "not compared: its random numbers are others"
-                              : fmt::format("{} on the same examples: largest difference {}", by,
-                                            short_number(most_difference));
-  };
-  if (path.ends_with(".pt")) {
-    write_file_atomically(path, exported.file);
-  } else if (path.ends_with(".pt2")) {
-    const double difference = write_torch_export(exported, path, throw_if_signal_arrived);
-    console.info("export    " + compared("the program", difference));
-  } else {
-    const OnnxReport report = write_onnx(exported, path, onnx, throw_if_signal_arrived);
-    console.info(fmt::format("onnx      opset {}, {}", report.opset,
-                             compared("onnxruntime", report.most_difference)));
-    exported.notes.emplace_back(exported.has_free_batch
-                                    ? "the sizes above are part of the file, without the number of "
-                                      "examples: resize images first"
-                                    : "the sizes above are part of the file");
-  }
+  write_program(exported, path, onnx, console);
   if (!exported.class_names.empty()) console.info("classes   in the file: " + exported.class_names);
   for (const auto& text : standardization_notes(*context.config.root().peek())) {
     exported.notes.push_back(text);

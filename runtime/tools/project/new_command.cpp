@@ -158,13 +158,14 @@ void check_template(const std::string& name) {
   throw UsageError(fmt::format("--template {}: there are {}", name, list));
 }
 
-/// The path of a template's file: in a project, sources, configs, and the texts that these name
-/// have their own folders.
+/// The path of a file: in a project, sources, configs, and what these name have their own folders.
 std::string place(const std::string& file, bool is_project) {
   if (!is_project) return file;
   const auto extension = fs::path(file).extension();
   if (extension == ".cpp") return "src/" + file;
-  if (extension == ".yaml" || extension == ".csv" || extension == ".txt") return "configs/" + file;
+  for (const char* of_configs : {".yaml", ".csv", ".txt", ".json"}) {
+    if (extension == of_configs) return "configs/" + file;
+  }
   return file;
 }
 
@@ -253,77 +254,93 @@ std::string evaluating(const std::string& text, const std::string& name) {
          text.substr(end);
 }
 
-int new_command(const Arguments& arguments, const NewFlags& own) {
-  const std::string folder = fs::path(arguments.operands[0]).lexically_normal().string();
-  const std::string name = fs::path(folder).filename().string();
-  const std::string kind = own.kind.value_or("classifier");
-  const bool is_project = own.project;
-  check_name(name, is_project);
-  check_template(kind);
-  if (fs::exists(folder)) {
-    throw UsageError(fmt::format("stepop new: {} is there already; nothing was changed", folder));
+/// The files of a new folder.
+class NewFiles {
+ public:
+  /// `source` may be null.
+  NewFiles(std::string name, bool is_project, const Source* source)
+      : name_(std::move(name)), is_project_(is_project), source_(source) {}
+
+  void add_template(const std::string& kind) {
+    for (const auto& entry : fs::directory_iterator(templates_ / kind)) {
+      const auto extension = entry.path().extension();
+      const bool is_config = extension == ".yaml" || extension == ".csv";  // a config and its data
+      if (source_ != nullptr && (is_config || !source_->made.needs_code)) continue;
+      add(entry.path(), place(entry.path().filename().string(), is_project_));
+    }
+    if (source_ != nullptr) {
+      files_.emplace_back(place(name_ + ".yaml", is_project_), config_text(*source_, name_));
+    }
+    if (is_project_) {
+      add_project();
+    } else {
+      add(templates_ / "README.md", "README.md");
+      if (source_ != nullptr && !source_->made.needs_code) fit_readme(files_.back().second);
+    }
+    files_.emplace_back(place(kSchemaFile, is_project_),
+                        config_schema(/*is_strict=*/false, registered_components()));
   }
-  const std::optional<Source> source = read_source(own, name);
-  const fs::path templates = build_settings().templates;
-  std::vector<std::pair<std::string, std::string>> files;  // name in the folder, content
-  const auto add = [&](const fs::path& path, const std::string& target) {
-    std::string content = read_file(path.string());
-    if (source && path.extension() == ".cpp") content = fitted(std::move(content), source->made);
-    const auto renamed = [&](std::string text) {
-      return replaced(replaced(std::move(text), kClassName, class_name(name)), kFileName, name);
-    };
-    files.emplace_back(renamed(target), renamed(std::move(content)));
-    check_classes(files.back().second, name);
-  };
-  for (const auto& entry : fs::directory_iterator(templates / kind)) {
-    const auto extension = entry.path().extension();
-    const bool is_config = extension == ".yaml" || extension == ".csv";  // a config and its data
-    if (source && (is_config || !source->made.needs_code)) continue;
-    add(entry.path(), place(entry.path().filename().string(), is_project));
-  }
-  if (source) files.emplace_back(place(name + ".yaml", is_project), config_text(*source, name));
-  if (is_project) {
-    for (const auto& entry : fs::recursive_directory_iterator(templates / kProject)) {
-      if (entry.is_regular_file()) {
-        add(entry.path(), entry.path().lexically_relative(templates / kProject).string());
+
+  /// Writes them in the order of their names, and shows these.
+  void write(const std::string& folder) {
+    std::sort(files_.begin(), files_.end());
+    for (auto& [file, content] : files_) {
+      if (is_project_ && content.starts_with("code:")) {
+        const size_t end = content.find('\n');  // the line `code: [...]`
+        content.replace(0, end, fmt::format("code: [../build/lib{}.so]  # built by CMake", name_));
       }
-    }
-  } else {
-    add(templates / "README.md", "README.md");
-    if (source && !source->made.needs_code) {
-      std::string& text = files.back().second;
-      const std::string begin = fmt::format("# {}\n\n", name);
-      text.replace(
-          0, text.find("```"),
-          fmt::format("{}`{}.yaml` is a translation of {}'s {}. Its head says what became of "
-                      "the keys that changed.\n\n",
-                      begin, name, source->program, source->files));
-      text =
-          replaced(std::move(text),
-                   fmt::format("# compiles {}.cpp when it changed, then trains", name), "# trains");
-      if (!source->made.trains) text = evaluating(text, name);
+      if (file.ends_with(".yaml")) {
+        content = fmt::format("# yaml-language-server: $schema={}\n{}", kSchemaFile, content);
+      }
+      const std::string path = folder + "/" + file;
+      make_folders(fs::path(path).parent_path().string());
+      write_file_atomically(path, content);
+      fmt::print("{}\n", path);
     }
   }
-  files.emplace_back(is_project ? fmt::format("configs/{}", kSchemaFile) : kSchemaFile,
-                     config_schema(/*is_strict=*/false, registered_components()));
-  std::sort(files.begin(), files.end());
-  for (auto& [file, content] : files) {
-    if (is_project && content.starts_with("code:")) {
-      const size_t end = content.find('\n');  // the line `code: [...]`
-      content.replace(0, end, fmt::format("code: [../build/lib{}.so]  # built by CMake", name));
+
+ private:
+  void add(const fs::path& path, const std::string& target) {
+    std::string content = read_file(path.string());
+    if (source_ != nullptr && path.extension() == ".cpp") {
+      content = fitted(std::move(content), source_->made);
     }
-    if (file.ends_with(".yaml")) {
-      content = fmt::format("# yaml-language-server: $schema={}\n{}", kSchemaFile, content);
+    const auto renamed = [&](std::string text) {
+      return replaced(replaced(std::move(text), kClassName, class_name(name_)), kFileName, name_);
+    };
+    files_.emplace_back(renamed(target), renamed(std::move(content)));
+    check_classes(files_.back().second, name_);
+  }
+
+  void add_project() {
+    for (const auto& entry : fs::recursive_directory_iterator(templates_ / kProject)) {
+      if (!entry.is_regular_file()) continue;
+      add(entry.path(), entry.path().lexically_relative(templates_ / kProject).string());
     }
-    const std::string path = folder + "/" + file;
-    make_folders(fs::path(path).parent_path().string());
-    write_file_atomically(path, content);
-    fmt::print("{}\n", path);
   }
-  if (source) {
-    fmt::print("\nWhat became of {}, where it changed:\n", source->files);
-    for (const auto& [key, what] : source->made.notes) fmt::print("  {}: {}\n", key, what);
+
+  /// The README of a translated config that needs no code.
+  void fit_readme(std::string& text) const {
+    text.replace(
+        0, text.find("```"),
+        fmt::format("# {0}\n\n`{0}.yaml` is a translation of {1}'s {2}. Its head says what "
+                    "became of the keys that changed.\n\n",
+                    name_, source_->program, source_->files));
+    text =
+        replaced(std::move(text),
+                 fmt::format("# compiles {}.cpp when it changed, then trains", name_), "# trains");
+    if (!source_->made.trains) text = evaluating(text, name_);
   }
+
+  const fs::path templates_ = build_settings().templates;
+  std::string name_;
+  bool is_project_;
+  const Source* source_;
+  std::vector<std::pair<std::string, std::string>> files_;  ///< Name in the folder, content.
+};
+
+/// The commands that come next, and where to read on.
+void print_next(const std::string& folder, const std::string& name, bool is_project, bool trains) {
   // A relative path of the program would be wrong in the new folder.
   const bool is_path = program_name().find('/') != std::string::npos;
   const std::string program = shell_word(
@@ -335,13 +352,32 @@ int new_command(const Arguments& arguments, const NewFlags& own) {
         "{} -n first -b configs/{}.yaml -t\n",
         shell_word(folder), program, name);
   } else {
-    const bool trains = !source || source->made.trains;
     fmt::print("\ncd {}\n{} -n first -b {}.yaml{}\n", shell_word(folder), program, name,
                trains ? " -t" : "   # no step trains: this evaluates the weights of init_from");
   }
   const fs::path pages = fs::path(build_settings().templates).parent_path().lexically_normal();
   fmt::print("\nfirst hour: {}\nguide: {}\n", (pages / "FIRST_HOUR.md").string(),
              (pages / "README.md").string());
+}
+
+int new_command(const Arguments& arguments, const NewFlags& own) {
+  const std::string folder = fs::path(arguments.operands[0]).lexically_normal().string();
+  const std::string name = fs::path(folder).filename().string();
+  const std::string kind = own.kind.value_or("classifier");
+  check_name(name, own.project);
+  check_template(kind);
+  if (fs::exists(folder)) {
+    throw UsageError(fmt::format("stepop new: {} is there already; nothing was changed", folder));
+  }
+  const std::optional<Source> source = read_source(own, name);
+  NewFiles files(name, own.project, source ? &*source : nullptr);
+  files.add_template(kind);
+  files.write(folder);
+  if (source) {
+    fmt::print("\nWhat became of {}, where it changed:\n", source->files);
+    for (const auto& [key, what] : source->made.notes) fmt::print("  {}: {}\n", key, what);
+  }
+  print_next(folder, name, own.project, !source || source->made.trains);
   return 0;
 }
 

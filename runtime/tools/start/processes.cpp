@@ -72,14 +72,6 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-struct Started {
-  pid_t process = 0;
-  bool is_over = false;
-  std::string ended_for = {};  ///< Why this program killed it.
-  /// When it was first seen stopped; empty while it runs.
-  std::optional<std::chrono::steady_clock::time_point> stopped = {};
-};
-
 /// Whether SIGSTOP or a terminal stopped the process.
 bool is_stopped(pid_t process) {
   const std::string stat =
@@ -134,93 +126,126 @@ void say_met() {
   ::unsetenv(kMeeting);
 }
 
-int run_processes(const Arguments& arguments, double timeout) {
-  const int count = number_of(*arguments.processes);
-  if (!World::can_join() && count > 1) {
-    throw UsageError(
-        "--processes: this build trains in one process: gloo's headers were not there when it was "
-        "made (Debian: libgloo-dev)");
+namespace {
+
+/// The processes of one training, until all have ended.
+class ProcessGroup {
+ public:
+  /// Starts `count` processes with the words of this one. They are to meet within `timeout`
+  /// seconds.
+  ProcessGroup(int count, double timeout) : timeout_(timeout), running_(count) {
+    const std::vector<std::string> words = own_words();
+    std::fflush(nullptr);
+    std::array<int, 2> pipe{};
+    if (::pipe2(pipe.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+      throw Error("--processes: no pipe can be made");
+    }
+    meeting_ = OpenFile(pipe[0]);
+    const OpenFile held(pipe[1]);
+    ::fcntl(held.number(), F_SETFD, 0);
+    for (auto& place : places_of_processes(count)) {
+      place.push_back(fmt::format("{}={}", kMeeting, held.number()));
+      // In its own process group, the process gets Ctrl-C only once, through this one. If this one
+      // dies, the process saves and ends.
+      children_.push_back({.process = spawn({.words = words,
+                                             .is_this_program = true,
+                                             .environment = std::move(place),
+                                             .in = STDIN_FILENO,
+                                             .keeps_files = true,
+                                             .signal_when_we_die = SIGTERM})});
+    }
   }
-  const SignalGuard signals;
-  const std::vector<std::string> words = own_words();
-  std::vector<Started> children;
-  std::fflush(nullptr);
-  std::array<int, 2> pipe{};
-  if (::pipe2(pipe.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
-    throw Error("--processes: no pipe can be made");
-  }
-  const OpenFile meeting(pipe[0]);
-  OpenFile held(pipe[1]);
-  ::fcntl(held.number(), F_SETFD, 0);
-  for (auto& place : places_of_processes(count)) {
-    place.push_back(fmt::format("{}={}", kMeeting, held.number()));
-    // In its own process group, the process gets Ctrl-C only once, through this one. If this one
-    // dies, the process saves and ends.
-    children.push_back({.process = spawn({.words = words,
-                                          .is_this_program = true,
-                                          .environment = std::move(place),
-                                          .in = STDIN_FILENO,
-                                          .keeps_files = true,
-                                          .signal_when_we_die = SIGTERM})});
-  }
-  held.close();
-  const auto have_met = [&] {
-    char none = 0;
-    return ::read(meeting.number(), &none, 1) == 0;  // no process holds the pipe open
-  };
-  int exit_code = 0;
-  int passed_on = 0;
-  std::optional<std::chrono::steady_clock::time_point> failed;  // the time of the first failure
-  for (int running = count; running > 0;) {
-    if (const int signal = SignalGuard::received(); signal != passed_on) {
-      passed_on = signal;
-      for (const Started& child : children) {
-        if (!child.is_over) ::kill(child.process, signal);
+
+  /// Returns the exit code of the first process that failed, or 0.
+  int wait() {
+    while (running_ > 0) {
+      pass_on_signal();
+      if (failed_) {
+        end_those_that_hang(*failed_);
+      } else {
+        end_those_that_are_stopped();
+      }
+      int status = 0;
+      const pid_t ended = ::waitpid(-1, &status, WNOHANG);
+      if (ended > 0) {
+        take_ended(ended, status);
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
       }
     }
-    // The others would wait for it, and nothing else would end that.
-    for (Started& child : children) {
-      if (failed || child.is_over || !child.ended_for.empty() || have_met()) continue;
-      const auto now = std::chrono::steady_clock::now();
+    return exit_code_;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Child {
+    pid_t process = 0;
+    bool is_over = false;
+    std::string ended_for = {};                     ///< Why this program killed it.
+    std::optional<Clock::time_point> stopped = {};  ///< When it was first seen stopped.
+  };
+
+  bool have_met() const {
+    char none = 0;
+    return ::read(meeting_.number(), &none, 1) == 0;  // no process holds the pipe open
+  }
+
+  static void end(Child& child, std::string reason) {
+    child.ended_for = std::move(reason);
+    ::kill(child.process, SIGKILL);
+  }
+
+  void pass_on_signal() {
+    const int signal = SignalGuard::received();
+    if (signal == passed_on_) return;
+    passed_on_ = signal;
+    for (const Child& child : children_) {
+      if (!child.is_over) ::kill(child.process, signal);
+    }
+  }
+
+  /// Before all have met, the others would wait for a stopped one, and nothing else would end that.
+  void end_those_that_are_stopped() {
+    for (Child& child : children_) {
+      if (child.is_over || !child.ended_for.empty() || have_met()) continue;
+      const auto now = Clock::now();
       if (!is_stopped(child.process)) {
         child.stopped.reset();
       } else if (!child.stopped) {
         child.stopped = now;
-      } else if (const std::chrono::duration<double> waited = now - *child.stopped;
-                 waited.count() > timeout) {
-        child.ended_for = fmt::format("it was stopped for {} seconds before all were there",
-                                      short_number(timeout));
-        ::kill(child.process, SIGKILL);
+      } else if (std::chrono::duration<double>(now - *child.stopped).count() > timeout_) {
+        end(child, fmt::format("it was stopped for {} seconds before all were there",
+                               short_number(timeout_)));
       }
     }
-    // A process that hangs must not delay the end after another process failed.
-    for (Started& child : children) {
-      if (!failed || child.is_over || !child.ended_for.empty()) continue;
-      const auto waited = std::chrono::steady_clock::now() - *failed;
+  }
+
+  /// A process that hangs must not delay the end after another one failed.
+  void end_those_that_hang(Clock::time_point failed) {
+    for (Child& child : children_) {
+      if (child.is_over || !child.ended_for.empty()) continue;
+      const auto waited = Clock::now() - failed;
       if (is_stopped(child.process)) {
-        child.ended_for = "it was stopped, and another one had failed";
+        end(child, "it was stopped, and another one had failed");
       } else if (waited > kEndMeetingWithin && !have_met()) {
-        child.ended_for = "another one had failed before all were there";
+        end(child, "another one had failed before all were there");
       } else if (waited > kEndWithin) {
-        child.ended_for =
-            fmt::format("it had not ended {} seconds after another one failed", kEndWithin.count());
+        end(child, fmt::format("it had not ended {} seconds after another one failed",
+                               kEndWithin.count()));
       }
-      if (!child.ended_for.empty()) ::kill(child.process, SIGKILL);
     }
-    int status = 0;
-    const pid_t ended = ::waitpid(-1, &status, WNOHANG);
-    if (ended <= 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      continue;
-    }
-    for (size_t rank = 0; rank < children.size(); ++rank) {
-      Started& child = children[rank];
+  }
+
+  void take_ended(pid_t ended, int status) {
+    for (size_t rank = 0; rank < children_.size(); ++rank) {
+      Child& child = children_[rank];
       if (child.process != ended) continue;
       child.is_over = true;
-      --running;
+      --running_;
       const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-      if (exit_code == 0) exit_code = code;
-      if (code != 0 && !failed) failed = std::chrono::steady_clock::now();
+      if (exit_code_ == 0) exit_code_ = code;
+      if (code != 0 && !failed_) failed_ = Clock::now();
       if (!child.ended_for.empty()) {
         fmt::print(stderr, "stepop: rank {}, process {}, was ended: {}\n", rank, ended,
                    child.ended_for);
@@ -230,7 +255,27 @@ int run_processes(const Arguments& arguments, double timeout) {
       }
     }
   }
-  return exit_code;
+
+  double timeout_;
+  OpenFile meeting_;  ///< Ends when each process has closed its other end.
+  std::vector<Child> children_;
+  int running_;
+  int exit_code_ = 0;
+  int passed_on_ = 0;
+  std::optional<Clock::time_point> failed_;  ///< The time of the first failure.
+};
+
+}  // namespace
+
+int run_processes(const Arguments& arguments, double timeout) {
+  const int count = number_of(*arguments.processes);
+  if (!World::can_join() && count > 1) {
+    throw UsageError(
+        "--processes: this build trains in one process: gloo's headers were not there when it was "
+        "made (Debian: libgloo-dev)");
+  }
+  const SignalGuard signals;
+  return ProcessGroup(count, timeout).wait();
 }
 
 }  // namespace stepop

@@ -208,6 +208,37 @@ void show_networks(const Context& context, const NetworkCalls& calls, Console& c
   }
 }
 
+/// Modules that run again in the backward pass or in float32.
+void show_modules(const Networks& networks, Console& console) {
+  const CheckpointModules& checkpointed = networks.checkpoint_modules();
+  if (const auto names = checkpointed.ran(); !names.empty()) {
+    console.info(fmt::format("run again in the backward pass: {}: {}",
+                             counted(names.size(), "module"), list_text(names)));
+  }
+  for (const std::string& text : {checkpointed.warning(), networks.float32_modules().warning()}) {
+    if (!text.empty()) console.warn(text);
+  }
+}
+
+/// Hooks and callbacks, which a dry run leaves out.
+void show_what_is_not_run(const Session& session, Console& console) {
+  std::string hooks;
+  for (const auto& hook : session.hooks()) {
+    hooks += fmt::format(", {} ({})", hook.name, hook.class_name);
+  }
+  if (!hooks.empty()) {
+    console.info(
+        fmt::format("hooks     not run, but for initialize; in this order: iterator{}", hooks));
+  }
+  const auto has_callbacks = [&](const EvaluationSettings& evaluation) {
+    const Value* callbacks = session.config().peek(evaluation.place + "/eval_callbacks");
+    return callbacks != nullptr && !callbacks->is_null();
+  };
+  if (std::ranges::any_of(session.settings().evaluations, has_callbacks)) {
+    console.info("callbacks not run: they need a whole evaluation, and -d makes a short one");
+  }
+}
+
 }  // namespace
 
 void try_everything(Session& session, TensorMemory& memory, Console& console, bool shows_graphs) {
@@ -254,31 +285,9 @@ void try_everything(Session& session, TensorMemory& memory, Console& console, bo
         fmt::format("not run   {}: step_op returns it, the config calls it nowhere", unused));
   }
   console.info(memory_text(context, memory, session.trains()));
-  const CheckpointModules& checkpointed = context.networks.checkpoint_modules();
-  if (const auto names = checkpointed.ran(); !names.empty()) {
-    console.info(fmt::format("run again in the backward pass: {}: {}",
-                             counted(names.size(), "module"), list_text(names)));
-  }
-  for (const std::string& text :
-       {checkpointed.warning(), context.networks.float32_modules().warning()}) {
-    if (!text.empty()) console.warn(text);
-  }
+  show_modules(context.networks, console);
   show_networks(context, calls, console, shows_graphs);
-  std::string hooks;
-  for (const auto& hook : session.hooks()) {
-    hooks += fmt::format(", {} ({})", hook.name, hook.class_name);
-  }
-  if (!hooks.empty()) {
-    console.info(
-        fmt::format("hooks     not run, but for initialize; in this order: iterator{}", hooks));
-  }
-  const auto has_callbacks = [&](const EvaluationSettings& evaluation) {
-    const Value* callbacks = context.config.peek(evaluation.place + "/eval_callbacks");
-    return callbacks != nullptr && !callbacks->is_null();
-  };
-  if (std::ranges::any_of(settings.evaluations, has_callbacks)) {
-    console.info("callbacks not run: they need a whole evaluation, and -d makes a short one");
-  }
+  show_what_is_not_run(session, console);
   console.info("all ops that the config calls were run: ok");
 }
 

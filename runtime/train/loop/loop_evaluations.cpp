@@ -70,7 +70,7 @@ void TrainingLoop::run_evaluations(bool was_interrupted) {
     const auto scalars = was_interrupted ? scalars_before(folder) : std::nullopt;
     if (scalars) {
       reporter_.evaluated_before(position_, *scalars);
-      observe_evaluation(*scalars);
+      logs_.observe_evaluation(*scalars);
     } else {
       run_evaluation(*evaluation, folder);
       has_run = true;
@@ -79,7 +79,7 @@ void TrainingLoop::run_evaluations(bool was_interrupted) {
   }
   end_evaluations();
   agree_after_evaluations();
-  telemetry_.leave_out(Telemetry::Clock::now() - begin);
+  logs_.telemetry().leave_out(Telemetry::Clock::now() - begin);
   if (has_run && !was_at_end && is_at_end()) log_between_steps(elapsed());
 }
 
@@ -119,7 +119,7 @@ void TrainingLoop::run_evaluation(const Evaluation& evaluation, const std::strin
     const Span write(profile_, "write");
     reporter_.evaluated(position_, result);
   }
-  observe_evaluation(result.scalars);
+  logs_.observe_evaluation(result.scalars);
   // The metric may come from a callback that failed.
   if (result.failures.empty()) {
     evaluations_.note_complete(evaluation.settings().name);
@@ -166,7 +166,7 @@ void TrainingLoop::wait_for_other_evaluations() {
     });
   });
   agree();
-  telemetry_.leave_out(Telemetry::Clock::now() - begin);
+  logs_.telemetry().leave_out(Telemetry::Clock::now() - begin);
 }
 
 }  // namespace stepop

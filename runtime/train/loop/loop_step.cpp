@@ -23,6 +23,27 @@ void add_part(Scalars& means, double before, const Scalars& part, double example
 
 void TrainingLoop::train_step() {
   const Elapsed next{position_.global_step + 1, last_.minutes};
+  begin_step(next);
+  SplitStep& train = splits_["train"];
+  const int64_t batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
+  clock_.step_examples = train_examples(batches);
+  // A GPU reports too late that an update was left out.
+  const bool keeps_statistics = context_.on_nan == OnNan::kSkip && context_.device.is_cpu();
+  const int64_t skipped_before = keeps_statistics ? skipped_updates() : 0;
+  if (keeps_statistics) finite_statistics_.keep();
+  int64_t own_examples = 0;
+  clock_.micro_batch = 0;
+  for (batch_of_step_ = 0; batch_of_step_ < batches; ++batch_of_step_) {
+    own_examples += run_batch(train, batches);
+  }
+  share_of_step_ = static_cast<double>(own_examples) / static_cast<double>(clock_.step_examples);
+  logs_.end_step(static_cast<double>(clock_.batch_examples), share_of_step_);
+  if (keeps_statistics && skipped_updates() > skipped_before) finite_statistics_.restore();
+  end_step();
+}
+
+/// Everything before the first batch of the step that ends at `next`.
+void TrainingLoop::begin_step(const Elapsed& next) {
   hooks_.begin_step(last_, next);
   if (!position_.has_begun_step) {
     if (position_.batch == 0) {
@@ -32,62 +53,53 @@ void TrainingLoop::train_step() {
                         [&](Hook& hook) { hook.before_step(position_.global_step); });
     position_.has_begun_step = true;
   }
-  SplitStep& train = splits_["train"];
   splits_.begin();
   if (context_.on_nan == OnNan::kStop) {
     if (non_finite_.is_full()) read_non_finite();
-    non_finite_.begin_step(train.stream_state());
+    non_finite_.begin_step(splits_["train"].stream_state());
   }
   session_.freezing().begin_step(position_.global_step);
-  const auto which =
-      next.step >= settings_.num_steps ? LogOps::Which::kDueAtEnd : LogOps::Which::kDue;
-  const bool is_log_due = log_ops_.is_any_due(last_, next, which);
-  telemetry_.begin_step(is_log_due, last_, next);
-  log_ops_.begin_step();
-  log_part_ = {};
-  if (is_log_due) log_part_ = [this, next, which] { log_part(next, which); };
+  logs_.begin_step(last_, next);
   clock_.global_step = position_.global_step;
   world_.set_step(position_.global_step);
-  const int64_t batches = std::min(settings_.accumulate, batches_per_epoch_ - position_.batch);
+}
+
+/// The number of examples in the next `batches` of the epoch, over all processes.
+int64_t TrainingLoop::train_examples(int64_t batches) const {
   const BatchOrder& order = context_.splits.order("train");
-  const auto examples_in = [&](int64_t count) {
-    return order.examples_in(position_.batch + count, position_.epoch) -
-           order.examples_in(position_.batch, position_.epoch);
-  };
-  clock_.step_examples = examples_in(batches);
-  // A GPU reports too late that an update was left out.
-  const bool keeps_statistics = context_.on_nan == OnNan::kSkip && context_.device.is_cpu();
-  const int64_t skipped_before = keeps_statistics ? skipped_updates() : 0;
-  if (keeps_statistics) finite_statistics_.keep();
-  int64_t own_examples = 0;
-  clock_.micro_batch = 0;
-  for (batch_of_step_ = 0; batch_of_step_ < batches; ++batch_of_step_) {
-    const int64_t examples = examples_in(1);
-    clock_.batch_examples = context_.slice().length(examples);
-    clock_.counts = clock_.batch_examples > 0;
-    own_examples += clock_.batch_examples;
-    share_ = {.own = static_cast<double>(clock_.batch_examples) /
-                     static_cast<double>(clock_.step_examples),
-              .all = static_cast<double>(examples) / static_cast<double>(clock_.step_examples)};
-    train.begin();
-    is_whole_ = batch_of_step_ == 0;
-    const auto asked = Telemetry::Clock::now();
-    const Batch batch = train.batch();  // fetches the batch
-    const auto waited = Telemetry::Clock::now() - asked;
-    telemetry_.add_wait(waited);
-    data_wait_.add(waited);
-    is_whole_ = false;
-    hooks_.call_in_step("before_batch", [&](Hook& hook) { hook.before_batch(batch); });
-    const int64_t skipped = skipped_updates();
-    train_batch(train, batches, batch);
-    if (bad_data_.empty() && skipped_updates() > skipped) bad_data_ = bad_data_of_step(batch);
-    hooks_.call_in_step("after_batch", [&](Hook& hook) { hook.after_batch(batch, results_); });
-    ++position_.batch;
-    position_.samples_seen += world_.is_alone() ? batch.size() : examples;
-  }
-  log_ops_.set_examples(static_cast<double>(clock_.batch_examples));
-  share_of_step_ = static_cast<double>(own_examples) / static_cast<double>(clock_.step_examples);
-  if (keeps_statistics && skipped_updates() > skipped_before) finite_statistics_.restore();
+  return order.examples_in(position_.batch + batches, position_.epoch) -
+         order.examples_in(position_.batch, position_.epoch);
+}
+
+/// Fetches the next batch of a step of `batches` and trains on it; returns how many examples of it
+/// are this process's.
+int64_t TrainingLoop::run_batch(SplitStep& train, int64_t batches) {
+  const int64_t examples = train_examples(1);
+  const int64_t own_examples = context_.slice().length(examples);
+  clock_.batch_examples = own_examples;
+  clock_.counts = own_examples > 0;
+  share_ = {.own = static_cast<double>(own_examples) / static_cast<double>(clock_.step_examples),
+            .all = static_cast<double>(examples) / static_cast<double>(clock_.step_examples)};
+  train.begin();
+  is_whole_ = batch_of_step_ == 0;
+  const auto asked = Telemetry::Clock::now();
+  const Batch batch = train.batch();  // fetches the batch
+  const auto waited = Telemetry::Clock::now() - asked;
+  logs_.telemetry().add_wait(waited);
+  data_wait_.add(waited);
+  is_whole_ = false;
+  hooks_.call_in_step("before_batch", [&](Hook& hook) { hook.before_batch(batch); });
+  const int64_t skipped = skipped_updates();
+  train_batch(train, batches, batch);
+  if (bad_data_.empty() && skipped_updates() > skipped) bad_data_ = bad_data_of_step(batch);
+  hooks_.call_in_step("after_batch", [&](Hook& hook) { hook.after_batch(batch, results_); });
+  ++position_.batch;
+  position_.samples_seen += world_.is_alone() ? batch.size() : examples;
+  return own_examples;
+}
+
+/// Shares and averages what the step changed, and counts it.
+void TrainingLoop::end_step() {
   clock_.micro_batch = 0;
   clock_.counts = true;
   if (!world_.is_alone()) {
@@ -143,19 +155,8 @@ void TrainingLoop::run_train_ops(SplitStep& train, const Batch& batch, int64_t p
                  static_cast<double>(end - begin));
       }
     }
-    if (log_part_ && !clock_.is_last_micro_batch()) log_part_();
+    logs_.run_part();
   }
-}
-
-/// Runs the log ops that will be due after this step on one of its first batches, as after it: they
-/// see the number of this step.
-void TrainingLoop::log_part(const Elapsed& next, LogOps::Which which) {
-  const Span span(profile_, "logging");
-  ++position_.global_step;
-  clock_.logs_part = true;
-  log_ops_.run_part(last_, next, which, static_cast<double>(clock_.batch_examples));
-  clock_.logs_part = false;
-  --position_.global_step;
 }
 
 }  // namespace stepop

@@ -12,11 +12,9 @@
 #include "runtime/core/measure/processor_time.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/iterator/splits.h"
-#include "runtime/train/loop/shared_logs.h"
 #include "runtime/train/optim/non_finite.h"
 #include "runtime/train/optim/update.h"
 #include "runtime/train/run/signals.h"
-#include "runtime/train/step/snapshot.h"
 
 namespace stepop {
 
@@ -35,7 +33,6 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       batches_per_epoch_(context_.splits.order("train").batches_per_epoch()),
       hooks_(context_, position_),
       splits_(session.iterator(), context_, position_, [this] { throw_if_asked_to_stop(); }),
-      log_ops_(settings_, splits_),
       checkpoints_(
           directory, settings_, reporter.console(), profile_,
           [this, names = session.finite_names()](const Checkpoint& checkpoint) {
@@ -45,7 +42,6 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
           },
           /*writes=*/context_.world.is_root()),
       numbers_(session, checkpoints_, reporter.console()),
-      telemetry_(context_, settings_.telemetry),
       data_wait_(context_.splits.loader_options().workers),
       disk_need_(settings_),
       non_finite_(session, directory),
@@ -53,6 +49,9 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
       world_(context_.world),
       agreement_(world_),
       shared_buffers_(world_, context_.networks),
+      logs_(
+          {session, splits_, hooks_, shared_buffers_, numbers_, reporter},
+          [this] { return elapsed(); }, [this] { show_warnings(); }),
       finite_statistics_(context_.networks),
       run_ahead_(directory, reporter.console(), settings_.run_ahead) {
   if (context_.config.get("cuda_graph", false)) {
@@ -157,19 +156,8 @@ void TrainingLoop::begin() {
 
 /// Runs the logs of a step. Their numbers may end the training, so that further logs become due.
 void TrainingLoop::run_logs(const Elapsed& now) {
-  observe(run_due_logs(now));
-  if (is_at_end()) log_end(now);
-}
-
-/// Logs what is due only because the training ends here. The training may be continued with a later
-/// end, and is then the training that never stopped: what such a log changes is restored.
-void TrainingLoop::log_end(const Elapsed& now) {
-  if (!log_ops_.is_any_due(last_, now, LogOps::Which::kDueAtEnd)) return;
-  splits_.save_position();
-  const Snapshot before(context_);
-  observe(run_due_logs(now, LogOps::Which::kDueAtEnd));
-  before.restore();
-  splits_.clear_others();
+  logs_.run(last_, now);
+  if (is_at_end()) logs_.run_at_end(last_, now);
 }
 
 /// Takes the hooks' requests since the last step. A log may cause further requests.
@@ -182,7 +170,7 @@ void TrainingLoop::take_requests(const Elapsed& now) {
   add_requests(asked);
   asked = agree(asked);
   if (asked.asks_log) {
-    observe(run_due_logs(now, LogOps::Which::kAll));
+    logs_.run(last_, now, LogOps::Which::kAll);
     add_requests(asked);
     asked = agree(asked);
   }
@@ -263,10 +251,10 @@ void TrainingLoop::finish_step(const Elapsed& now) {
     hooks_.call("after_epoch", [&](Hook& hook) { hook.after_epoch(position_.epoch - 1); });
   }
   if (is_epoch_end || !evaluations.empty() || asked_for_checkpoint_ ||
-      settings_.checkpoint.is_due(last_, now) || has_failed_log_) {
+      settings_.checkpoint.is_due(last_, now) || logs_.has_failed()) {
     save_checkpoint(evaluations);
   }
-  if (has_failed_log_) {
+  if (logs_.has_failed()) {
     checkpoints_.wait();
     saved_ = saved_text(position_.global_step);
     end_by_failed_log();
@@ -336,79 +324,22 @@ void TrainingLoop::throw_if_asked_here() const {
   if (seen.is_over_time && world_.is_root()) throw Interrupted("max_time is over");
 }
 
-/// Runs and reports the log ops that are due; returns their numbers.
-OrderedMap<double> TrainingLoop::run_due_logs(const Elapsed& now, LogOps::Which which) {
-  if (has_failed_log_) return {};
-  OrderedMap<Logs> results;
-  // An op that failed on one of the first batches of the step was due.
-  const bool is_due = log_ops_.has_failed() || log_ops_.is_any_due(last_, now, which);
-  if (is_due) {
-    const Span span(profile_, "logging");
-    results = log_ops_.run_due(last_, now, which);
-    shared_buffers_.skip_writes();
-    // Checked before the sums over all processes, which would not fit together.
-    has_failed_log_ = world_.max({log_ops_.has_failed() ? 1.0 : 0.0})[0] > 0;
-    if (has_failed_log_ && !world_.is_alone()) return {};
-  }
-  if (!is_due && !telemetry_.is_due(last_, now)) return {};
-  warn_of_data();
-  const Span write(profile_, "write");
-  read_non_finite();
-  OrderedMap<Logs> logs;
-  if (is_due) logs = session_.train_means().take();
-  for (const auto& [name, result] : results) logs.set(name, result);
-  logs.set("runtime", telemetry_.take(last_, now));
-  if (is_due) {
-    for (const auto& [name, log] : hooks_.logs()) logs.set(name, log);
-  }
-  share_logs(world_, logs, [&](const std::string& op) {
-    if (op == "runtime") return world_.is_root() ? 1.0 : 0.0;
-    const bool is_log = results.contains(op);
-    if (log_ops_.has_parts(op)) return share_of_step_;
-    return is_log ? splits_[op.substr(0, op.find('/'))].share()
-                  : 1.0;  // the means of train ops are already weighted
-  });
-  const bool is_empty = std::ranges::all_of(logs, [](const auto& log) {
-    return log.second.scalars.empty() && log.second.histograms.empty();
-  });
-  if (results.empty() && is_empty) return {};
-  elapsed();  // sets the time of the event
-  return reporter_.logged(position_, logs);
-}
-
-/// Logs outside of a step, with the batches of the next step. The next step must not depend on it:
-/// random numbers, running means and an iterator's counts are restored.
+/// Logs outside of a step.
 void TrainingLoop::log_between_steps(const Elapsed& now) {
-  const auto which = is_at_end() ? LogOps::Which::kDueAtEnd : LogOps::Which::kDue;
-  if (!log_ops_.is_any_due(last_, now, which)) return;
-  const RandomFork fork(context_.seed, context_.device);
-  const Snapshot before(context_);
-  splits_.clear();
-  const OrderedMap<double> scalars = run_due_logs(now, which);
-  splits_.clear();
-  before.restore();
-  observe(scalars);  // logged numbers count
-  if (has_failed_log_) end_by_failed_log();
+  logs_.run_between_steps(last_, now, is_at_end() ? LogOps::Which::kDueAtEnd : LogOps::Which::kDue);
+  if (logs_.has_failed()) end_by_failed_log();
 }
 
 /// Throws the exception of a log op; other processes learn of it by `agree`.
 void TrainingLoop::end_by_failed_log() {
-  log_ops_.rethrow_failure();
+  logs_.rethrow_failure();
   agree();
 }
 
-/// Passes logged numbers to the runtime and to hooks.
-void TrainingLoop::observe(const OrderedMap<double>& scalars) {
-  if (scalars.empty()) return;
-  numbers_.take(scalars, elapsed());
-  hooks_.call("after_log", [&](Hook& hook) { hook.after_log(position_.global_step, scalars); });
-}
-
-/// The same for the numbers of an evaluation, which follow a checkpoint.
-void TrainingLoop::observe_evaluation(const OrderedMap<double>& scalars) {
-  numbers_.take(scalars, elapsed());
-  hooks_.call_forked("after_log",
-                     [&](Hook& hook) { hook.after_log(position_.global_step, scalars); });
+/// What is to be known before numbers are logged.
+void TrainingLoop::show_warnings() {
+  warn_of_data();
+  read_non_finite();
 }
 
 /// Warns of records that streams left out.

@@ -16,10 +16,10 @@
 #include "runtime/train/loop/disk_need.h"
 #include "runtime/train/loop/ending.h"
 #include "runtime/train/loop/hook_calls.h"
-#include "runtime/train/loop/log_ops.h"
 #include "runtime/train/loop/reporter.h"
 #include "runtime/train/loop/run_ahead.h"
 #include "runtime/train/loop/run_evaluations.h"
+#include "runtime/train/loop/training_logs.h"
 #include "runtime/train/networks/finite_statistics.h"
 #include "runtime/train/networks/shared_buffers.h"
 #include "runtime/train/run/live_change.h"
@@ -28,7 +28,6 @@
 #include "runtime/train/session/non_finite_record.h"
 #include "runtime/train/session/run_checkpoints.h"
 #include "runtime/train/session/session.h"
-#include "runtime/train/session/telemetry.h"
 #include "runtime/train/step/captured_step.h"
 #include "runtime/train/step/scalar_means.h"
 #include "runtime/train/step/split_step.h"
@@ -73,11 +72,13 @@ class TrainingLoop {
   void loop();
   void begin();
   void train_step();
+  void begin_step(const Elapsed& next);
+  int64_t train_examples(int64_t batches) const;
+  int64_t run_batch(SplitStep& train, int64_t batches);
+  void end_step();
   void train_batch(SplitStep& train, int64_t batches, const Batch& batch);
   void run_train_ops(SplitStep& train, const Batch& batch, int64_t parts);
-  void log_part(const Elapsed& next, LogOps::Which which);
   void run_logs(const Elapsed& now);
-  void log_end(const Elapsed& now);
   void finish_step(const Elapsed& now);
 
   StopReason stop_reason() const;
@@ -90,17 +91,15 @@ class TrainingLoop {
   Agreement::View agree(const Agreement::View& own);
   bool config_changes();
 
-  OrderedMap<double> run_due_logs(const Elapsed& now, LogOps::Which which = LogOps::Which::kDue);
   void log_between_steps(const Elapsed& now);
   void end_by_failed_log();
-  void observe(const OrderedMap<double>& scalars);
-  void observe_evaluation(const OrderedMap<double>& scalars);
   void take_requests(const Elapsed& now);
   void take_rewind();
   int64_t parts_of_batches() const { return settings_.splits_batches ? position_.batch_parts : 1; }
   bool splits_after(const std::exception& error);
   void add_requests(Agreement::View& asked);
 
+  void show_warnings();
   void warn_of_data();
   void warn_of_disk();
   void read_non_finite();
@@ -134,26 +133,21 @@ class TrainingLoop {
   int64_t batches_per_epoch_;
   HookCalls hooks_;
   SplitSteps splits_;
-  LogOps log_ops_;
   std::optional<UpdateWatch> update_watch_;
   std::unique_ptr<CapturedStep> captured_step_;  ///< Null without `cuda_graph`.
   OrderedMap<Scalars> results_;  ///< Results of the train ops, for the current batch.
   std::optional<Rewind> rewind_;
   bool is_in_train_op_ = false;
-  /// Runs log ops on a batch of this step that is not its last; empty when no log is due.
-  std::function<void()> log_part_;
   ScalarMeans::Share share_;   ///< Of the batch at hand.
   double share_of_step_ = 1;   ///< This process's part of the last step.
   int64_t batch_of_step_ = 0;  ///< From 0; counts with `accumulate`.
   bool asked_for_checkpoint_ = false;
   bool asked_for_evaluation_ = false;
-  bool has_failed_log_ = false;  ///< A log op threw, in this or another process.
-  bool was_stopped_ = false;     ///< By a hook, before this start.
+  bool was_stopped_ = false;  ///< By a hook, before this start.
   StopReason reason_;
   int64_t first_step_ = 0;
   RunCheckpoints checkpoints_;
   LoggedNumbers numbers_;
-  Telemetry telemetry_;
   DataWait data_wait_;
   DiskNeed disk_need_;
   NonFiniteRecorder non_finite_;
@@ -162,6 +156,7 @@ class TrainingLoop {
   World& world_;
   Agreement agreement_;
   SharedBuffers shared_buffers_;
+  TrainingLogs logs_;
   FiniteStatistics finite_statistics_;
   RunAhead run_ahead_;
   int failed_callbacks_ = 0;

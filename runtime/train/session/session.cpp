@@ -98,6 +98,32 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
       train_(train),
       debug_(debug),
       allow_unknown_(allow_unknown) {
+  const c10::Device device = open_machine();
+  const auto seed = static_cast<uint64_t>(config_.get_at_least("seed", 0, kDefaultRunSeed));
+  config_.set_default("seed", static_cast<int64_t>(seed));
+  seed_generators(seed, device);
+  open_data(seed, device);
+  build_networks(device);
+  build_context(seed, device);
+  // What is built from here on joins the collections that are open.
+  const SyncBatchNorm::Scope sync(context_->sync_batch_norm);
+  const MetricSchedules::Scope schedules(metric_schedules_);
+  const ScheduleCollector collector(schedules_);
+  const LengthScope lengths([this] { return length(); });
+  build_iterator();
+  track_state();
+  read_plan(lengths);
+  declare_callbacks();
+  splits_->loader_options();  // throws for bad options, before a run has its folder
+  read_data_checksums(config_);
+  check_unknown_keys(train);
+  made_by_ = build_info(device);
+  position_.processes = world_.size();
+  seed_rank(0);
+  check_plan();
+}
+
+c10::Device Session::open_machine() {
   const c10::Device device = read_device(config_, world_.place().local_rank);
   apply_backend_settings(config_, world_.place().local_size);
   if (config_.has("distributed/backend")) {
@@ -107,15 +133,21 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   }
   const int threads = at::get_num_threads();
   if (threads > 1 && own_thread_wait() == "auto") spin_watch_.emplace(threads);
-  const auto seed = static_cast<uint64_t>(config_.get_at_least("seed", 0, kDefaultRunSeed));
-  config_.set_default("seed", static_cast<int64_t>(seed));
-  seed_generators(seed, device);
+  return device;
+}
 
+void Session::open_data(uint64_t seed, const c10::Device& device) {
   splits_ =
       std::make_unique<Splits>(config_, seed, device, world_.place().local_size, world_.size());
+}
+
+void Session::build_networks(const c10::Device& device) {
   networks_ = with_std_exceptions(
       "model", [&] { return std::make_unique<Networks>(config_, device, tracker_); });
   init_from_ = std::make_unique<InitFrom>(config_, *networks_);
+}
+
+void Session::build_context(uint64_t seed, const c10::Device& device) {
   context_ = std::unique_ptr<Context>(new Context{.config = config_,
                                                   .device = device,
                                                   .seed = seed,
@@ -135,51 +167,53 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
   if (config_.get("distributed/sync_batch_norm", false)) {
     context_->sync_batch_norm = &sync_batch_norm_.emplace(world_, clock_);
   }
-  const SyncBatchNorm::Scope sync(context_->sync_batch_norm);
-  const MetricSchedules::Scope schedules(metric_schedules_);
-  const ScheduleCollector collector(schedules_);
-  const LengthScope lengths([this] { return length(); });
-  const bool has_functor = !train && config_.has("eval_functor");
+}
+
+void Session::build_iterator() {
+  const bool has_functor = !train_ && config_.has("eval_functor");
   if (!has_functor || config_.has("iterator")) {  // a file's network has no iterator
     iterator_ = with_std_exceptions(
         "iterator", [&] { return iterators().build(config_, "iterator", *context_); });
   }
-  if (train) declare_component(eval_functors(), config_, "eval_functor");
+  if (train_) declare_component(eval_functors(), config_, "eval_functor");
   if (has_functor) {
     functor_ = with_std_exceptions("eval_functor",
                                    [&] { return iterator_of_functor(config_, *context_); });
   }
-  if (train) hooks_ = make_hooks(config_, *context_);
-  networks_->add_averages(config_, updates_, tracker_, train);
-  track_generators(tracker_, device);
-  tracker_.add(
-      kTrainMeans, [this] { return train_means_.save(); },
-      [this](const State& state) { train_means_.load(state); });
-  tracker_.add(
-      kStopWhen, [this] { return stop_when_.save(); },
-      [this](const State& state) { stop_when_.load(state); });
+  if (train_) hooks_ = make_hooks(config_, *context_);
+}
 
-  tracker_.add(
-      kSchedules, [this] { return metric_schedules_.save(); },
-      [this](const State& state) { metric_schedules_.load(state); });
+void Session::track_state() {
+  networks_->add_averages(config_, updates_, tracker_, train_);
+  track_generators(tracker_, context_->device);
+  const auto track = [&](const char* name, auto& object) {
+    tracker_.add(
+        name, [&object] { return object.save(); },
+        [&object](const State& state) { object.load(state); });
+  };
+  track(kTrainMeans, train_means_);
+  track(kStopWhen, stop_when_);
+  track(kSchedules, metric_schedules_);
+}
 
-  const int64_t batches = train ? splits_->order("train").batches_per_epoch() : 1;
-  if (train) {
+void Session::read_plan(const LengthScope& lengths) {
+  const int64_t batches = train_ ? splits_->order("train").batches_per_epoch() : 1;
+  if (train_) {
     position_.train_examples = splits_->examples("train");
     position_.order_algorithm = splits_->order("train").algorithm();
   }
-  settings_ = std::make_unique<Settings>(config_, batches, train, debug,
+  settings_ = std::make_unique<Settings>(config_, batches, train_, debug_,
                                          (iterator_ ? *iterator_ : *functor_).log_ops());
   read_times(hooks_, config_, settings_->steps_per_epoch);
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
-  if (train) freezing_ = Freezing(config_, *networks_, settings_->steps_per_epoch);
-  if (const auto& used = lengths.used(); train && used) {
+  if (train_) freezing_ = Freezing(config_, *networks_, settings_->steps_per_epoch);
+  if (const auto& used = lengths.used(); train_ && used) {
     position_.planned_steps = used->num_steps;
     position_.planned_steps_per_epoch = used->steps_per_epoch;
   }
-  // A default below `eval_hook: null` would turn evaluations on in a resumed run.
-  const bool has_main = std::ranges::any_of(
-      settings_->evaluations, [](const auto& evaluation) { return evaluation.is_of_eval_hook(); });
+}
+
+void Session::declare_callbacks() {
   const auto set_callbacks = [&](const std::string& place) {
     EvaluationCallbacks(config_, place + "/eval_callbacks");  // throws for what is no map
     for (const auto& [name, callback] : iterator().eval_callbacks()) {
@@ -188,7 +222,10 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
           callback.starts_with('{') ? parse_yaml(callback, {"eval_callbacks", 0}) : callback);
     }
   };
-  if (has_main || !train) set_callbacks("eval_hook");
+  // A default below `eval_hook: null` would turn evaluations on in a resumed run.
+  const bool has_main = std::ranges::any_of(
+      settings_->evaluations, [](const auto& evaluation) { return evaluation.is_of_eval_hook(); });
+  if (has_main || !train_) set_callbacks("eval_hook");
   EvaluationCallbacks(config_).declare();
   for (const auto& evaluation : settings_->evaluations) {
     splits_->dataset(evaluation.op.split);
@@ -197,12 +234,9 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
     if (evaluation.op.op == "eval_op") set_callbacks(evaluation.place);
     EvaluationCallbacks(config_, evaluation.place + "/eval_callbacks").declare();
   }
-  splits_->loader_options();  // throws for bad options, before a run has its folder
-  read_data_checksums(config_);
-  check_unknown_keys(train);
-  made_by_ = build_info(device);
-  position_.processes = world_.size();
-  seed_rank(0);
+}
+
+void Session::check_plan() {
   for (const auto& text : networks_->warnings()) add_warning(text);
   for (const char* other : {"val", "valid", "dev", "eval"}) {
     const std::string key = std::string("datasets/") + other;
@@ -213,16 +247,13 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
                            "datasets/validation")
                     .what());
   }
-  if (const std::string text = train ? splits_->order("train").warning() : ""; !text.empty()) {
-    add_warning(text);
+  if (!train_) return;
+  for (const auto& text : {splits_->order("train").warning(), shared_parameters(*context_)}) {
+    if (!text.empty()) add_warning(text);
   }
-  if (const std::string text = shared_parameters(*context_); train && !text.empty()) {
-    add_warning(text);
-  }
-  if (!train) return;
   if (config_.get("cuda_graph", false)) check_captures(*context_);
   counted_parameters(*context_, settings_->telemetry);  // throws when there are none
-  if (debug) return;                                    // a debug run ends early
+  if (debug_) return;                                   // a debug run ends early
   for (const auto& text :
        plan_warnings(*settings_, *context_, freezing_.begins(), schedules_, metric_schedules_)) {
     add_warning(text);

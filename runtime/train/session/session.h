@@ -134,12 +134,25 @@ class Session {
   /// Reserved for the values that train ops returned since the last log.
   static constexpr const char* kTrainMeans = "train_means";
 
+  // The steps of the constructor, in their order.
+  c10::Device open_machine();
+  void open_data(uint64_t seed, const c10::Device& device);
+  void build_networks(const c10::Device& device);
+  void build_context(uint64_t seed, const c10::Device& device);
+  void build_iterator();  ///< And the functor and the hooks.
+  void track_state();
+  void read_plan(const LengthScope& lengths);
+  void declare_callbacks();
+  void check_plan();
+
   void seed_rank(uint64_t key);
   /// As the config says it; one step long where nothing trains.
   TrainingLength length() const;
   void tell_lengths(const Progress& before);
   void change_processes(const Checkpoint& checkpoint);
+  void check_position(const Checkpoint& checkpoint, const std::string& path) const;
   void check_order(const std::string& yaml, const std::string& path) const;
+  void load_state(const Checkpoint& checkpoint, const std::string& path);
   void check_unknown_keys(bool train);
   /// Adds the numbers of callbacks to `names` where a number that is watched is not among them.
   void add_callbacks(const std::vector<WatchedNumber>& watched, const std::string& ranked_by,

@@ -84,7 +84,8 @@ void Session::seed_rank(uint64_t key) {
                   context_->device);
 }
 
-void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
+/// Throws where the position of the checkpoint is no position in the training of this config.
+void Session::check_position(const Checkpoint& checkpoint, const std::string& path) const {
   const Progress& progress = checkpoint.progress;
   const int64_t examples = splits_->examples("train");
   if (progress.train_examples > 0 && examples > 0 && progress.train_examples != examples) {
@@ -93,8 +94,9 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
         "data, or begin anew with these weights: -r",
         path, counted(progress.train_examples, "example"), with_thousands(examples)));
   }
+  if (progress.batch == 0) return;
   const int64_t batches = splits_->order("train").batches_per_epoch();
-  if (progress.batch > 0 && progress.batches_per_epoch != batches) {
+  if (progress.batches_per_epoch != batches) {
     throw Error(fmt::format(
         "{}: taken in the middle of an epoch of {} batches, {} of them done; an epoch now has {}. "
         "Keep batch_size, drop_last, max_batches_per_epoch and the dataset until the end of the "
@@ -102,7 +104,7 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
         path, progress.batches_per_epoch, progress.batch, batches));
   }
   // The same number of batches would lead to another example. A stream has its own position.
-  if (progress.batch > 0 && examples > 0 && !checkpoint.config.empty()) {
+  if (examples > 0 && !checkpoint.config.empty()) {
     const int64_t before = batch_size_of(checkpoint.config, progress.processes);
     const int64_t now = batch_size_of(config_yaml(), world_.size());
     if (before != now) {
@@ -113,7 +115,7 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
     }
   }
   const std::string algorithm = splits_->order("train").algorithm();
-  if (progress.batch > 0 && progress.order_algorithm != algorithm) {
+  if (progress.order_algorithm != algorithm) {
     const char* before = progress.order_algorithm.empty() ? "stored" : "computed";
     const char* now = algorithm.empty() ? "stored" : "computed";
     throw Error(fmt::format(
@@ -122,7 +124,10 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
         "'{{class: shuffle, order: {}}}'; or take a checkpoint from the end of an epoch with -c",
         path, before, now, before));
   }
-  if (progress.batch > 0) check_order(checkpoint.config, path);
+  check_order(checkpoint.config, path);
+}
+
+void Session::load_state(const Checkpoint& checkpoint, const std::string& path) {
   try {
     for (const auto& name : tracker_.load(state_of_rank(checkpoint.tensors, world_.rank()))) {
       const auto names = tracker_.names();
@@ -135,13 +140,18 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   } catch (const std::exception& error) {
     throw Error(fmt::format("{}: {}", path, error_text(error)));
   }
-  const int64_t planned_steps = position_.planned_steps;
-  const int64_t planned_steps_per_epoch = position_.planned_steps_per_epoch;
-  static_cast<Progress&>(position_) = checkpoint.progress;
-  position_.planned_steps = planned_steps;
-  position_.planned_steps_per_epoch = planned_steps_per_epoch;
-  position_.train_examples = examples;
-  position_.order_algorithm = algorithm;
+}
+
+void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
+  check_position(checkpoint, path);
+  load_state(checkpoint, path);
+  const Progress& progress = checkpoint.progress;
+  const Progress of_config = position_;
+  static_cast<Progress&>(position_) = progress;
+  position_.planned_steps = of_config.planned_steps;
+  position_.planned_steps_per_epoch = of_config.planned_steps_per_epoch;
+  position_.train_examples = splits_->examples("train");
+  position_.order_algorithm = splits_->order("train").algorithm();
   if (progress.processes != world_.size()) change_processes(checkpoint);
   // A changed config continues a run that a hook has ended.
   if (!position_.stopped_by.empty() && is_changed(checkpoint.config, config_yaml())) {
@@ -149,6 +159,7 @@ void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   }
   clock_.global_step = position_.global_step;
   // Earlier epochs may have had other numbers of steps, with another batch_size or accumulate.
+  const int64_t batches = splits_->order("train").batches_per_epoch();
   const int64_t accumulate = settings_->accumulate;
   const int64_t left_of_epoch = (batches - position_.batch + accumulate - 1) / accumulate;
   const int64_t usual = (position_.epoch + 1) * settings_->steps_per_epoch - left_of_epoch;
