@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace stepop {
@@ -108,19 +110,60 @@ void end_tests(pid_t tests, int seconds) {
   for (const pid_t id : family) ::kill(id, SIGKILL);
 }
 
-/// The part of a second that counts: less than all of it while more threads want to run than two
-/// for each processor, since then the tests get less than their share.
-double part_that_counts() {
-  static const double most = 2.0 * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
-  int running = 0;
-  std::sscanf(content("/proc/loadavg").c_str(), "%*f %*f %*f %d/", &running);
-  return running > most ? most / running : 1;
+/// The seconds that the threads of processes had a processor, and that they wanted one and had
+/// none.
+struct Turns {
+  double ran = 0;
+  double waited = 0;
+};
+
+Turns turns_of(const std::string& thread) {
+  unsigned long long ran = 0;
+  unsigned long long waited = 0;
+  std::sscanf(content(thread + "/schedstat").c_str(), "%llu %llu", &ran, &waited);
+  return {static_cast<double>(ran) / 1e9, static_cast<double>(waited) / 1e9};
 }
 
+/// What the tests got of the processors: on a crowded machine a test is slow without hanging.
+class Share {
+ public:
+  explicit Share(pid_t tests) : tests_(tests) { next(); }
+
+  /// The part of the last second that counts: what the threads of the tests ran and slept, without
+  /// what they waited for a processor.
+  double next() {
+    std::map<pid_t, Turns> now;
+    Turns sum;
+    for (const pid_t process : family_of(tests_, all_processes())) {
+      const std::string tasks = "/proc/" + std::to_string(process) + "/task";
+      DIR* const folder = ::opendir(tasks.c_str());
+      if (folder == nullptr) continue;
+      while (const dirent* entry = ::readdir(folder)) {
+        const pid_t thread = std::atoi(entry->d_name);
+        if (thread <= 0) continue;
+        const Turns turns = turns_of(tasks + "/" + entry->d_name);
+        sum.ran += turns.ran - before_[thread].ran;
+        sum.waited += turns.waited - before_[thread].waited;
+        now[thread] = turns;
+      }
+      ::closedir(folder);
+    }
+    before_ = std::move(now);
+    const double idle = std::max(0.0, 1 - sum.ran - sum.waited);
+    const double part = (idle + sum.ran) / (idle + sum.ran + std::max(0.0, sum.waited));
+    return std::clamp(part, 0.0, 1.0);
+  }
+
+ private:
+  pid_t tests_;
+  std::map<pid_t, Turns> before_;
+};
+
 /// Waits until `end` closes, or until the seconds that count are over: false.
-bool ends_within(int end, double seconds) {
+bool ends_within(int end, pid_t tests, double seconds) {
   pollfd closed{end, POLLIN, 0};
-  for (double counted = 0; counted < seconds; counted += part_that_counts()) {
+  Share share(tests);
+  for (double counted = 0; counted < seconds; counted += share.next()) {
     if (::poll(&closed, 1, 1000) != 0) return true;
   }
   return false;
@@ -147,7 +190,7 @@ void limit_time() {
   }
   if (::fork() != 0) ::_exit(0);  // tests wait for all their children; the watcher is none
   ::close(held[1]);
-  if (!ends_within(held[0], seconds)) end_tests(tests, seconds);
+  if (!ends_within(held[0], tests, seconds)) end_tests(tests, seconds);
   ::_exit(0);
 }
 

@@ -12,6 +12,8 @@ namespace stepop {
 struct Override {
   std::string path;
   Value value;
+
+  bool operator==(const Override&) const = default;
 };
 
 /// Applies the overrides, parents before children; `list/0` is an element, `list/+` appends. A map

@@ -253,7 +253,7 @@ int export_command(const Arguments& given, const ExportFlags& own) {
   const SignalGuard signals;
   const InterruptScope interrupt(throw_if_signal_arrived);
   const Arguments arguments = arguments_of_run(given);
-  const RunSource source = source_of_run(arguments);
+  RunSource source = source_of_run(arguments);
   Console console(given.log_level);
   const auto chosen = choose_checkpoint(arguments, source, console);
   if (!chosen) throw UsageError(fmt::format("{}: the run has no checkpoint to export yet", run));

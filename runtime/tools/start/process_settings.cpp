@@ -16,7 +16,6 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/ordered_map.h"
 #include "runtime/core/config/config.h"
-#include "runtime/core/config/resolve.h"
 #include "runtime/tools/start/kept_settings.h"
 #include "runtime/tools/start/processes.h"
 #include "runtime/tools/start/run_source.h"
@@ -44,7 +43,7 @@ std::optional<ReadStart> read_start(const Arguments& arguments) {
       return std::filesystem::is_regular_file(path, failed);
     };
     if (source.base.empty() || !std::ranges::all_of(source.base, is_file)) return std::nullopt;
-    Config config(resolve_files(source.read_files(), arguments.overrides));
+    Config config(source.resolve(arguments.overrides).root);
     return ReadStart{std::move(source), std::move(config)};
   } catch (const Error&) {  // the code that needs the config reports the error
     return std::nullopt;
@@ -127,7 +126,7 @@ ProcessSettings with_process_settings(const Arguments& given) {
   Arguments arguments = given.tuned ? with_tuned(given, read) : given;
   if (!read) return {std::move(arguments)};
   if (given.tuned) {
-    read->config = Config(resolve_files(read->source.read_files(), arguments.overrides));
+    read->config = Config(read->source.resolve(arguments.overrides).root);
   }
   const Config& config = read->config;
   const std::string wait = read_thread_wait(config);

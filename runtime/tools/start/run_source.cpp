@@ -157,9 +157,17 @@ const Value& RunSource::read_files() {
   return *files;
 }
 
-RunConfig read_run_config(const Arguments& arguments, RunSource source) {
-  std::set<std::string> variables;
-  Value root = resolve_files(source.read_files(), arguments.overrides, &variables);
+const ResolvedConfig& RunSource::resolve(const std::vector<Override>& overrides) {
+  if (!resolved || resolved->overrides != overrides) {
+    std::set<std::string> variables;
+    Value root = resolve_files(read_files(), overrides, &variables);
+    resolved = ResolvedConfig{overrides, std::move(root), std::move(variables)};
+  }
+  return *resolved;
+}
+
+RunConfig read_run_config(const Arguments& arguments, RunSource& source) {
+  auto [overrides, root, variables] = source.resolve(arguments.overrides);
   // num_steps overrides num_epochs, but an old num_steps must not override a num_epochs given now.
   const auto is_given = [&](const char* key) {
     return std::any_of(arguments.overrides.begin(), arguments.overrides.end(),

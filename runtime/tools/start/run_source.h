@@ -14,6 +14,13 @@
 
 namespace stepop {
 
+/// What files and overrides resolve to.
+struct ResolvedConfig {
+  std::vector<Override> overrides;
+  Value root;
+  std::set<std::string> variables;  ///< The environment variables that it uses.
+};
+
 /// The origin of a start: base configs, and the run of `-p`.
 struct RunSource {
   std::vector<std::string> base;
@@ -22,8 +29,12 @@ struct RunSource {
   /// The files of `base`, merged and not yet resolved, once they were read.
   std::optional<Value> files = {};
 
+  std::optional<ResolvedConfig> resolved = {};  ///< The last one.
+
   /// Reads the files unless they were read: another program may have written them since.
   const Value& read_files();
+  /// The config with these overrides, resolved unless it was resolved with the same ones.
+  const ResolvedConfig& resolve(const std::vector<Override>& overrides);
 };
 
 /// `-p RUN` with the newest config of the run: alone if no `-b` is given, and below the `-b`
@@ -46,7 +57,7 @@ struct RunConfig {
 
 /// The config that the arguments resolve to, with absolute paths. Its `code` is compiled and
 /// loaded; a run's code comes from the run's own copy, unless --current-code is given.
-RunConfig read_run_config(const Arguments& arguments, RunSource source);
+RunConfig read_run_config(const Arguments& arguments, RunSource& source);
 
 /// Compiles and loads the `code` of a config, and reports slow steps on the standard error. With
 /// the folder of a run, the sources are the run's copies.

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/base/json_text.h"
-#include "runtime/core/config/resolve.h"
 #include "runtime/core/system/checksum.h"
 #include "runtime/core/value/yaml_reader.h"
 #include "runtime/core/value/yaml_writer.h"
@@ -16,17 +15,16 @@ namespace stepop {
 namespace {
 
 /// The config from this machine's -b files; empty if the files are not used, or are missing.
-std::string own_config(const Arguments& arguments, RunSource source) {
+std::string own_config(const Arguments& arguments, RunSource& source) {
   if (arguments.project) return {};
   try {
-    source.base = arguments.base;
     // A pipe can be read only once, and rank 0 does.
     std::error_code failed;
     const auto is_file = [&](const std::string& path) {
       return std::filesystem::is_regular_file(path, failed);
     };
     if (!source.files && !std::ranges::all_of(arguments.base, is_file)) return {};
-    return to_yaml(resolve_files(source.read_files(), arguments.overrides));
+    return to_yaml(source.resolve(arguments.overrides).root);
   } catch (const std::exception&) {
     return {};
   }
@@ -52,8 +50,7 @@ SharedStart share_start(World& world, const SharedStart& of_root) {
   return {json.at("time").get<std::string>(), json.at("git").get<std::string>()};
 }
 
-void share_config(World& world, const Arguments& arguments, const RunSource& source,
-                  RunConfig& config) {
+void share_config(World& world, const Arguments& arguments, RunSource& source, RunConfig& config) {
   if (world.is_alone()) return;
   const std::string text = world.from_root([&] {
     const bool takes_copy = source.project && !arguments.current_code;
@@ -63,7 +60,9 @@ void share_config(World& world, const Arguments& arguments, const RunSource& sou
   });
   if (!world.is_root()) {
     const auto json = read_json(text);
-    const std::string own = own_config(arguments, {});
+    RunSource here;
+    here.base = arguments.base;
+    const std::string own = own_config(arguments, here);
     const auto files = json.at("files").get<std::string>();
     if (!own.empty() && own != files) {
       throw UsageError("the files of -b are not those of rank 0: give all machines the same");

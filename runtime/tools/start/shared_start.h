@@ -17,7 +17,6 @@ SharedStart share_start(World& world, const SharedStart& of_root);
 
 /// Gives every process the config that rank 0 has read, and the code that it names. Throws
 /// UsageError when a process's machine has different config files or code.
-void share_config(World& world, const Arguments& arguments, const RunSource& source,
-                  RunConfig& config);
+void share_config(World& world, const Arguments& arguments, RunSource& source, RunConfig& config);
 
 }  // namespace stepop

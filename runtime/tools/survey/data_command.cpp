@@ -168,7 +168,7 @@ int data_command(const Arguments& given, const DataFlags& own) {
   check_files(own);
   const SignalGuard signals;
   const InterruptScope interrupt(throw_if_signal_arrived);
-  const RunSource source = find_source(arguments);
+  RunSource source = find_source(arguments);
   check_arguments(arguments, source);
   Console console(arguments.log_level);
   const RunConfig read = read_run_config(arguments, source);

@@ -19,7 +19,7 @@ namespace {
 
 int meta_command(const Arguments& arguments, const NoFlags& /*own*/) {
   const SignalGuard signals;
-  const RunSource source = find_source(arguments);
+  RunSource source = find_source(arguments);
   check_arguments(arguments, source);
   Console console(arguments.log_level);
   const RunConfig read = read_run_config(arguments, source);

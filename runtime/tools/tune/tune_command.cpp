@@ -13,7 +13,6 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/shell_text.h"
-#include "runtime/core/config/resolve.h"
 #include "runtime/core/log/console.h"
 #include "runtime/core/log/console_sink.h"
 #include "runtime/core/log/facts.h"
@@ -107,7 +106,8 @@ Arguments training_of(const Arguments& arguments) {
 /// A process that `stepop tune` started.
 int be_measured(const Arguments& arguments, const std::string& mode) {
   const Arguments training = training_of(arguments);
-  const RunConfig run = read_run_config(training, find_source(training));
+  RunSource source = find_source(training);
+  const RunConfig run = read_run_config(training, source);
   const auto world = World::join(read_place(), {});
   const std::string folder = std::filesystem::path(arguments.base.at(0)).parent_path().string();
   if (mode == kTestRates) {
@@ -127,7 +127,7 @@ struct TuneSource {
 
 TuneSource read_tune_source(const Arguments& arguments) {
   const Arguments training = training_of(arguments);
-  const RunSource source = find_source(training);
+  RunSource source = find_source(training);
   if (source.base.empty()) {
     throw UsageError("no config given: stepop tune -b base.yaml" + keys_taken(arguments));
   }
@@ -135,7 +135,7 @@ TuneSource read_tune_source(const Arguments& arguments) {
   for (const auto& file : source.base) {
     result.files += (result.files.empty() ? "-b " : " ") + shell_word(file);
   }
-  result.raw = resolve_config(source.base, arguments.overrides);
+  result.raw = source.resolve(arguments.overrides).root;
   result.config = *read_run_config(training, source).config.peek();
   return result;
 }

@@ -15,9 +15,22 @@ std::vector<std::string> callbacks(const std::string& functor, bool train) {
   Arguments arguments;
   arguments.project = folder.path("run");
   arguments.train = train;
-  const Config config = read_run_config(arguments, find_source(arguments)).config;
+  RunSource source = find_source(arguments);
+  const Config config = read_run_config(arguments, source).config;
   if (!config.has("eval_hook/eval_callbacks")) return {};
   return config.at("eval_hook/eval_callbacks").keys();
+}
+
+TEST_CASE("a config is resolved once for the same overrides") {
+  const ScratchFolder folder;
+  folder.write("base.yaml", "a: 1\nb: {a}\n");
+  RunSource source{.base = {folder.path("base.yaml")}, .project = std::nullopt};
+  CHECK(source.resolve({}).root.find("b")->describe() == "1");
+  folder.write("base.yaml", "a: 7\n");  // another program writes it, after it was read
+  CHECK(source.resolve({{"a", Value(int64_t{2})}}).root.find("b")->describe() == "2");
+  const Value* const root = &source.resolve({{"a", Value(int64_t{2})}}).root;
+  CHECK(root == &source.resolve({{"a", Value(int64_t{2})}}).root);
+  CHECK(source.resolve({}).root.find("b")->describe() == "1");
 }
 
 TEST_CASE("a functor takes the place of the iterator's callbacks, but not in a training") {
