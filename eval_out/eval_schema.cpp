@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMaxDimensions = 32;  // H5S_MAX_RANK
 
-Error wrong(std::string_view key, const std::string& message) {
+Error output_error(std::string_view key, const std::string& message) {
   return Error(fmt::format("eval_op: {}{}", key, message));
 }
 
@@ -44,24 +44,24 @@ void check_groups(const OrderedMap<EvalValue>& values) {
   for (const auto& [array, value] : values) {
     for (const auto& [other, unused] : values) {
       if (!other.starts_with(array + "/")) continue;
-      throw wrong(array,
-                  fmt::format(" is an array, so that {} cannot be below it; rename one", other));
+      throw output_error(
+          array, fmt::format(" is an array, so that {} cannot be below it; rename one", other));
     }
   }
 }
 
 at::ScalarType checked_type(std::string_view key, const at::Tensor& tensor) {
-  if (!tensor.defined()) throw wrong(key, " is an undefined tensor");
+  if (!tensor.defined()) throw output_error(key, " is an undefined tensor");
   if (tensor.layout() != at::kStrided) {
-    throw wrong(key, " is a sparse tensor; return tensor.to_dense()");
+    throw output_error(key, " is a sparse tensor; return tensor.to_dense()");
   }
   const auto type = stored_type(tensor.scalar_type());
   if (!type)
-    throw wrong(key, fmt::format(" has the type {}, which cannot be stored",
-                                 type_name(tensor.scalar_type())));
+    throw output_error(key, fmt::format(" has the type {}, which cannot be stored",
+                                        type_name(tensor.scalar_type())));
   if (tensor.dim() > kMaxDimensions) {
-    throw wrong(key,
-                fmt::format(" has {} dimensions; HDF5 stores {}", tensor.dim(), kMaxDimensions));
+    throw output_error(
+        key, fmt::format(" has {} dimensions; HDF5 stores {}", tensor.dim(), kMaxDimensions));
   }
   return *type;
 }
@@ -73,12 +73,12 @@ std::vector<int64_t> inner_shape(const at::Tensor& tensor) {
 EvalArray describe_tensor(const std::string& key, const at::Tensor& tensor, int64_t batch_size) {
   const at::ScalarType type = checked_type(key, tensor);
   if (tensor.dim() == 0) {
-    throw wrong(
+    throw output_error(
         key, fmt::format(" is a single number, the batch has {}", counted(batch_size, "example")));
   }
   if (tensor.size(0) != batch_size) {
-    throw wrong(key, fmt::format(" has first dimension {}, the batch has {}", tensor.size(0),
-                                 counted(batch_size, "example")));
+    throw output_error(key, fmt::format(" has first dimension {}, the batch has {}", tensor.size(0),
+                                        counted(batch_size, "example")));
   }
   return {key, EvalKind::kTensor, type, inner_shape(tensor)};
 }
@@ -86,30 +86,33 @@ EvalArray describe_tensor(const std::string& key, const at::Tensor& tensor, int6
 EvalArray describe_ragged(const std::string& key, const std::vector<at::Tensor>& tensors,
                           int64_t batch_size) {
   if (static_cast<int64_t>(tensors.size()) != batch_size) {
-    throw wrong(key, fmt::format(" has {}, the batch has {}", counted(tensors.size(), "tensor"),
-                                 counted(batch_size, "example")));
+    throw output_error(key,
+                       fmt::format(" has {}, the batch has {}", counted(tensors.size(), "tensor"),
+                                   counted(batch_size, "example")));
   }
   EvalArray array{key, EvalKind::kRagged, at::kByte, {}};
   for (size_t i = 0; i < tensors.size(); ++i) {
     const at::Tensor& tensor = tensors[i];
     const at::ScalarType type = checked_type(fmt::format("{}, example {},", key, i), tensor);
     if (tensor.dim() == 0) {
-      throw wrong(key, fmt::format(", example {}, is a single number; the examples of a ragged "
-                                   "output have a first dimension, of any length",
-                                   i));
+      throw output_error(key,
+                         fmt::format(", example {}, is a single number; the examples of a ragged "
+                                     "output have a first dimension, of any length",
+                                     i));
     }
     if (i == 0) {
       array.dtype = type;
       array.shape = inner_shape(tensor);
     } else if (type != array.dtype || tensor.scalar_type() != tensors[0].scalar_type()) {
-      throw wrong(key, fmt::format(" mixes types: example 0 is {}, example {} is {}",
-                                   type_name(tensors[0].scalar_type()), i,
-                                   type_name(tensor.scalar_type())));
+      throw output_error(key, fmt::format(" mixes types: example 0 is {}, example {} is {}",
+                                          type_name(tensors[0].scalar_type()), i,
+                                          type_name(tensor.scalar_type())));
     } else if (inner_shape(tensor) != array.shape) {
-      throw wrong(key, fmt::format(": example 0 has shape {}, example {} has {}; ragged examples "
-                                   "differ in the first dimension only",
-                                   shape_text(tensors[0].sizes().vec()), i,
-                                   shape_text(tensor.sizes().vec())));
+      throw output_error(
+          key,
+          fmt::format(": example 0 has shape {}, example {} has {}; ragged examples "
+                      "differ in the first dimension only",
+                      shape_text(tensors[0].sizes().vec()), i, shape_text(tensor.sizes().vec())));
     }
   }
   return array;
@@ -118,16 +121,18 @@ EvalArray describe_ragged(const std::string& key, const std::vector<at::Tensor>&
 EvalArray describe_text(const std::string& key, const std::vector<std::string>& texts,
                         int64_t batch_size) {
   if (static_cast<int64_t>(texts.size()) != batch_size) {
-    throw wrong(key, fmt::format(" has {}, the batch has {}", counted(texts.size(), "text"),
-                                 counted(batch_size, "example")));
+    throw output_error(key, fmt::format(" has {}, the batch has {}", counted(texts.size(), "text"),
+                                        counted(batch_size, "example")));
   }
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].find('\0') != std::string::npos) {
-      throw wrong(key, fmt::format(", example {}, holds a zero byte; return bytes as a uint8 "
-                                   "tensor",
-                                   i));
+      throw output_error(key,
+                         fmt::format(", example {}, holds a zero byte; return bytes as a uint8 "
+                                     "tensor",
+                                     i));
     }
-    if (!is_utf8(texts[i])) throw wrong(key, fmt::format(", example {}, is not UTF-8 text", i));
+    if (!is_utf8(texts[i]))
+      throw output_error(key, fmt::format(", example {}, is not UTF-8 text", i));
   }
   return {key, EvalKind::kText, at::kByte, {}};
 }
@@ -173,7 +178,7 @@ void check_eval_outputs(const EvalOutputs& outputs, int64_t batch_size) {
   describe(flatten(outputs), batch_size);
   for (const auto& [key, label] : outputs.labels) {
     if (label.value().dim() == 1) continue;
-    throw wrong(
+    throw output_error(
         "labels/" + key,
         fmt::format(" has the shape {}; a label is one number an example, [{}]: {}, or return "
                     "it in outputs",
@@ -192,21 +197,22 @@ void check_same(const std::vector<EvalArray>& first, const std::vector<EvalArray
   for (const auto& array : batch) {
     const auto known = find(first, array.key);
     if (known == first.end()) {
-      throw wrong(array.key, fmt::format(" appears in {}; the first batch did not have it", rows));
+      throw output_error(array.key,
+                         fmt::format(" appears in {}; the first batch did not have it", rows));
     }
     if (array.kind != known->kind || array.dtype != known->dtype) {
-      throw wrong(array.key, fmt::format(" is {} in {}, it was {} in the first batch",
-                                         kind_text(array), rows, kind_text(*known)));
+      throw output_error(array.key, fmt::format(" is {} in {}, it was {} in the first batch",
+                                                kind_text(array), rows, kind_text(*known)));
     }
     if (array.shape != known->shape) {
-      throw wrong(array.key,
-                  fmt::format(" has shape {} an example in {}, it had {} in the first batch",
-                              shape_text(array.shape), rows, shape_text(known->shape)));
+      throw output_error(array.key,
+                         fmt::format(" has shape {} an example in {}, it had {} in the first batch",
+                                     shape_text(array.shape), rows, shape_text(known->shape)));
     }
   }
   for (const auto& array : first) {
     if (find(batch, array.key) != batch.end()) continue;
-    throw wrong(array.key, fmt::format(" is missing in {}; the first batch had it", rows));
+    throw output_error(array.key, fmt::format(" is missing in {}; the first batch had it", rows));
   }
 }
 

@@ -33,13 +33,13 @@ Report make_report(const CallbackArguments& arguments) {
   const Classes classes(arguments);
   const auto names = class_names(arguments, classes.count());
   at::Tensor hits = at::zeros({classes.count()}, at::kLong);
-  at::Tensor said = hits.clone();
+  at::Tensor predictions = hits.clone();
   at::Tensor support = hits.clone();
   for_each_block(classes.rows(), classes.rows_per_block(), [&](int64_t first, int64_t count) {
     const Classes::Block block = classes.read(first, count);
     hits += at::bincount(block.truth.masked_select(block.truth.eq(block.predicted)), {},
                          classes.count());
-    said += at::bincount(block.predicted, {}, classes.count());
+    predictions += at::bincount(block.predicted, {}, classes.count());
     support += at::bincount(block.truth, {}, classes.count());
   });
   const auto rows = support.sum().item<int64_t>();
@@ -47,7 +47,7 @@ Report make_report(const CallbackArguments& arguments) {
   report.accuracy = static_cast<double>(hits.sum().item<int64_t>()) / classes.counted(rows);
   for (int64_t i = 0; i < classes.count(); ++i) {
     const auto tp = hits[i].item<int64_t>();
-    const auto predicted = said[i].item<int64_t>();
+    const auto predicted = predictions[i].item<int64_t>();
     const auto truly = support[i].item<int64_t>();
     if (predicted + truly == 0) continue;
     report.classes.push_back({names[static_cast<size_t>(i)], ratio(tp, predicted), ratio(tp, truly),

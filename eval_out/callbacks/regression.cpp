@@ -94,11 +94,11 @@ Logs regression(const CallbackArguments& arguments) {
   Sums sums(numbers);
   const int64_t rows = std::min(prediction.rows_per_block(), target.rows_per_block());
   for_each_block(prediction.rows(), rows, [&](int64_t first, int64_t count) {
-    const at::Tensor said = prediction.read(first, count);
+    const at::Tensor predicted = prediction.read(first, count);
     const at::Tensor truth = target.read(first, count);
-    prediction.refuse_nan(said, first);
+    prediction.refuse_nan(predicted, first);
     target.refuse_nan(truth, first);
-    sums.add(said.to(at::kDouble).reshape({count, numbers}),
+    sums.add(predicted.to(at::kDouble).reshape({count, numbers}),
              truth.to(at::kDouble).reshape({count, numbers}));
   });
   Logs logs;

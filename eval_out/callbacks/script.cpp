@@ -150,9 +150,10 @@ bool has_succeeded(const ChildResult& result) {
   const std::string how = result.signal != 0
                               ? fmt::format("was ended by signal {}", result.signal)
                               : fmt::format("ended with exit status {}", result.exit_code);
-  const std::string said = without_blank_end(result.err);
+  const std::string output = without_blank_end(result.err);
   throw Error(fmt::format("{} {}{}{}", name, how,
-                          said.empty() ? " and wrote nothing to its standard error" : ":\n", said));
+                          output.empty() ? " and wrote nothing to its standard error" : ":\n",
+                          output));
 }
 
 }  // namespace

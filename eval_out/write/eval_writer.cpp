@@ -80,15 +80,10 @@ EvalWriter::~EvalWriter() {
   }
 }
 
-void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indices) {
-  if (is_finished_) throw Error(path_ + " is finished, it takes no more rows");
-  queue_->check();
-  if (indices.empty()) return;
-
-  const auto count = static_cast<int64_t>(indices.size());
+/// Throws for rows that cannot be the next ones.
+void EvalWriter::check_rows(const std::vector<EvalArray>& arrays,
+                            std::span<const int64_t> indices) const {
   const std::string rows = rows_text(next_row_, indices.size());
-  const OrderedMap<EvalValue> values = flatten(outputs);
-  std::vector<EvalArray> arrays = describe(values, count);
   if (next_row_ > 0) {
     try {
       check_same(file_->arrays, arrays, rows);
@@ -100,7 +95,7 @@ void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indi
                       error.what(), next_row_, file_->part()));
     }
   }
-  if (count > rows_ - next_row_) {
+  if (static_cast<int64_t>(indices.size()) > rows_ - next_row_) {
     throw Error(
         fmt::format("{}: {} are more than the {} that it was made for", path_, rows, rows_));
   }
@@ -114,7 +109,17 @@ void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indi
     }
     last_index = index;
   }
+}
 
+void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indices) {
+  if (is_finished_) throw Error(path_ + " is finished, it takes no more rows");
+  queue_->check();
+  if (indices.empty()) return;
+
+  const auto count = static_cast<int64_t>(indices.size());
+  const OrderedMap<EvalValue> values = flatten(outputs);
+  std::vector<EvalArray> arrays = describe(values, count);
+  check_rows(arrays, indices);
   if (next_row_ == 0) file_->arrays = std::move(arrays);
   EvalBatch batch{next_row_, {indices.begin(), indices.end()}, {}, {}};
   if (spares_.empty()) spares_ = queue_->take_done().value_or(std::vector<EvalBatch>{});
@@ -135,7 +140,7 @@ void EvalWriter::write(const EvalOutputs& outputs, std::span<const int64_t> indi
   gathered_bytes_ += batch.bytes();
   gathered_.push_back(std::move(batch));
   next_row_ += count;
-  last_index_ = last_index;
+  last_index_ = indices.back();
   // The first batch is written at once, to detect a disk that is too small: last_push_ is long ago.
   if (gathered_bytes_ >= kGatheredBytes ||
       std::chrono::steady_clock::now() - last_push_ >= gather_time_) {

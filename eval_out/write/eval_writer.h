@@ -79,6 +79,7 @@ class EvalWriter {
   void finish();
 
  private:
+  void check_rows(const std::vector<EvalArray>& arrays, std::span<const int64_t> indices) const;
   void push_gathered();
 
   std::string path_;

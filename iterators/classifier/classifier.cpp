@@ -81,15 +81,16 @@ class Classifier : public Iterator {
         .log_op =
             [=, this] {
               const auto classes = hard_classes(target);
-              const auto said = logits.argmax(1);
-              Logs logs{.scalars = {{"loss", cross_entropy(logits, target, options)},
-                                    {"accuracy", weighted_mean((said == classes).to(at::kFloat),
-                                                               classes != kLeftOutLabel)}}};
+              const auto predicted = logits.argmax(1);
+              Logs logs{
+                  .scalars = {{"loss", cross_entropy(logits, target, options)},
+                              {"accuracy", weighted_mean((predicted == classes).to(at::kFloat),
+                                                         classes != kLeftOutLabel)}}};
               metrics_.add_to(logs, logits, classes);
               if (input.dim() == 4) logs.images.set("input", input);
               if (classes.dim() == 3) {
                 logs.images.set("target", class_pictures(classes));
-                logs.images.set("prediction", class_pictures(said));
+                logs.images.set("prediction", class_pictures(predicted));
               }
               return logs;
             },
@@ -101,14 +102,14 @@ class Classifier : public Iterator {
                 return EvalOutputs{.outputs = {{"logits", logits}, {target_, classes}},
                                    .labels = {{"loss", loss}}};
               }
-              const auto said = compact(logits.argmax(1), logits.size(1), false);
+              const auto predicted = compact(logits.argmax(1), logits.size(1), false);
               const auto truth = compact(classes, logits.size(1), true);
               if (classes.dim() == 2) {
                 return EvalOutputs{
-                    .outputs = {{"prediction", said.unbind(0)}, {target_, truth.unbind(0)}},
+                    .outputs = {{"prediction", predicted.unbind(0)}, {target_, truth.unbind(0)}},
                     .labels = {{"loss", loss}}};
               }
-              return EvalOutputs{.outputs = {{"prediction", said}, {target_, truth}},
+              return EvalOutputs{.outputs = {{"prediction", predicted}, {target_, truth}},
                                  .labels = {{"loss", loss}}};
             },
     };

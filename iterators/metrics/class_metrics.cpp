@@ -33,10 +33,10 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// A batch of predictions and classes, a row for each target.
 struct ClassBatch {
-  at::Tensor scores;  ///< [N, C]; undefined where the predictions are classes.
-  at::Tensor said;    ///< int64 [N], where the predictions are classes.
-  at::Tensor target;  ///< int64 [N], 0 where it is left out.
-  at::Tensor kept;    ///< bool [N], false for the target -100.
+  at::Tensor scores;     ///< [N, C]; undefined where the predictions are classes.
+  at::Tensor predicted;  ///< int64 [N], where the predictions are classes.
+  at::Tensor target;     ///< int64 [N], 0 where it is left out.
+  at::Tensor kept;       ///< bool [N], false for the target -100.
   int64_t classes;
 };
 
@@ -78,15 +78,16 @@ ClassBatch class_batch(const at::Tensor& prediction, const at::Tensor& target,
   const at::Tensor flat = target.flatten().to(at::kLong);
   batch.kept = flat.ne(-100);
   batch.target = at::where(batch.kept, flat, 0);
-  if (are_classes) batch.said = prediction.flatten().to(at::kLong);
+  if (are_classes) batch.predicted = prediction.flatten().to(at::kLong);
   if (batch.classes == kThoseThatOccur) {
-    batch.classes = flat.numel() == 0
-                        ? 1
-                        : at::maximum(batch.said.max(), batch.target.max()).item<int64_t>() + 1;
+    batch.classes =
+        flat.numel() == 0
+            ? 1
+            : at::maximum(batch.predicted.max(), batch.target.max()).item<int64_t>() + 1;
   }
   check_classes("target", batch.target, batch.classes);
   if (are_classes) {
-    check_classes("prediction", batch.said, batch.classes);
+    check_classes("prediction", batch.predicted, batch.classes);
   } else {
     batch.scores = prediction.movedim(1, -1).reshape({-1, batch.classes});
   }
@@ -152,16 +153,16 @@ class ClassCounts : public Metric {
       batch.classes = std::max(batch.classes, counted_classes());
       count_classes(batch.classes);
     }
-    at::Tensor said = batch.said;
+    at::Tensor predicted = batch.predicted;
     at::Tensor weight = batch.kept.to(at::kDouble);
-    if (!said.defined()) {
+    if (!predicted.defined()) {
       const auto [largest, place] = batch.scores.max(1);
-      said = place;
+      predicted = place;
       weight.masked_fill_(largest.isnan().logical_and(batch.kept), kNan);
     }
-    const at::Tensor right = weight * said.eq(batch.target);
+    const at::Tensor right = weight * predicted.eq(batch.target);
     add("counts", at::zeros({3, batch.classes}, weight.options())
-                      .scatter_add_(1, at::stack({said, said, batch.target}),
+                      .scatter_add_(1, at::stack({predicted, predicted, batch.target}),
                                     at::stack({right, weight, weight})));
   }
 
@@ -240,7 +241,7 @@ class AUROC : public Metric {
     if (from_ == "logits") scores = is_binary ? scores.sigmoid() : scores.softmax(1);
     if (is_binary) scores = at::stack({1 - scores, scores}, 1);
     const ClassBatch batch = class_batch(scores, target);
-    // Of two classes in one score, only the second is a class against the rest.
+    // One score stands for two classes, and only the second is a class against the rest.
     const int64_t first = is_binary ? 1 : 0;
     const int64_t classes = batch.classes - first;
     scores = batch.scores.narrow(1, first, classes).contiguous();  // [N, classes]

@@ -73,11 +73,11 @@ Logs image_metrics(const CallbackArguments& arguments) {
   const int64_t block = std::min(prediction.rows_per_block(), target.rows_per_block());
   for_each_block(prediction.rows(), block, [&](int64_t first, int64_t count) {
     const at::Tensor index = arguments.data_out.index(first, count);
-    const at::Tensor said = prediction.read(first, count);
+    const at::Tensor predicted = prediction.read(first, count);
     const at::Tensor truth = target.read(first, count);
-    prediction.refuse_nan(said, first);
+    prediction.refuse_nan(predicted, first);
     target.refuse_nan(truth, first);
-    const at::Tensor fake = images_of(said, range, black);
+    const at::Tensor fake = images_of(predicted, range, black);
     const at::Tensor real = images_of(truth, range, black);
     check_range(target, real, range, first);
     for (int64_t i = 0; i < count; ++i) {

@@ -61,10 +61,11 @@ void RunningMetrics::gather(const Metrics& metrics, const at::Tensor& prediction
                             const at::Tensor& target) const {
   const at::NoGradGuard no_grad;
   const bool counts = context_.position.share > 0;
-  const at::Tensor said = prediction.detach();
+  const at::Tensor detached = prediction.detach();
   for (const auto& [name, metric] : metrics) {
     try {
-      metric->update(counts ? said : said.slice(0, 0, 0), counts ? target : target.slice(0, 0, 0));
+      metric->update(counts ? detached : detached.slice(0, 0, 0),
+                     counts ? target : target.slice(0, 0, 0));
     } catch (const std::exception& error) {
       throw Error(fmt::format("{}/{}: {}", path_, name, error_text(error)));
     }

@@ -19,7 +19,7 @@ struct ExportedPort {
   Kind kind;
   /// The tensor's name in the module, the input's in the code, or the result's in the graph.
   std::string name = {};
-  /// Of an input and a result: its sizes, -1 where they are free.
+  /// The sizes of an input or a result, -1 where they are free.
   std::vector<int64_t> sizes = {};
 };
 

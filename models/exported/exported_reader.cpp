@@ -84,7 +84,7 @@ bool is_assertion(std::string_view target) {
          target.starts_with("sym_constrain_range");
 }
 
-/// Of an operation that runs graphs of its own.
+/// The kind of an operation that runs graphs of its own.
 std::optional<ExportedBlock::Kind> block_kind(std::string_view target) {
   if (target == "torch.ops.higher_order.wrap_with_set_grad_enabled") {
     return ExportedBlock::Kind::kSetGrad;

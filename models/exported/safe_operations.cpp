@@ -201,7 +201,7 @@ void check_attention(const Stack& arguments) {
   }
 }
 
-/// Of one implementation, which gets examples and heads in dimensions of their own.
+/// Checks the arguments of one implementation, which has dimensions for examples and heads.
 void check_attention_kernel(const Stack& arguments) {
   check_attention(arguments);
   const at::Tensor& query = arguments.at(0).toTensor();

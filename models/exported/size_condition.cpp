@@ -101,7 +101,7 @@ class Parser {
     return term;
   }
 
-  /// Of `1 < a <= 4` both hold.
+  /// Both parts of `1 < a <= 4` hold.
   Term comparison() {
     static constexpr std::array<std::pair<const char*, const char*>, 6> kSigns = {
         {{"<=", "_operator.le"},

@@ -209,7 +209,7 @@ TEST_CASE("a resume with another length says from where the schedules go on") {
   CHECK(longer.exit_code == 0);
   CHECK(longer.err.find("warning: the training is 92 steps long in epochs of 23, and was planned "
                         "with 46 in epochs of 23: lengths in epochs and in parts of it follow\n  "
-                        "optimizer/lr goes on from 0.005827, and was 0.005328\n") !=
+                        "optimizer/lr continues from 0.005827, and was 0.005328\n") !=
         std::string::npos);
   CHECK(run_in(folder, "stepop -p " + run + " -t --stop_at 14").err.find("was planned") ==
         std::string::npos);

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-import re
 import signal
 import socket
 import time
@@ -29,11 +28,6 @@ if TYPE_CHECKING:
 
 # The states of train/process.json, in the words of `stepop runs`.
 _STATES = {"done": "ended"}
-# Where the end of a log begins, which has the error.
-LOG_BYTES = 8000
-_REFUSED = "the training continues unchanged: "
-# How a message in a log begins; its further lines have no time.
-_LOG_LINE = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\S* ", re.M)
 
 
 class Run:
@@ -90,16 +84,9 @@ class Run:
 
     @property
     def error(self) -> str:
-        """Why its training failed, in the words of its log; empty for a run that did not fail."""
-        if self.state != "failed":
-            return ""
-        try:
-            with open(self.train / "log.txt", "rb") as file:
-                file.seek(max(file.seek(0, os.SEEK_END) - LOG_BYTES, 0))
-                text = file.read().decode(errors="replace")
-        except OSError:
-            return ""
-        return re.split(r"^\S+ \S+ error: ", text, flags=re.M)[-1].strip()
+        """Why its training failed; empty for a run that did not, and after a kill."""
+        process = self.process()
+        return process.error if process is not None and self.state == "failed" else ""
 
     @property
     def step(self) -> int:
@@ -263,21 +250,20 @@ class Run:
             raise StepopError(
                 f"{target}: an earlier change waits still; the training takes it soon"
             )
-        begin = (self.train / "log.txt").stat().st_size
         part = self.train / f".change.yaml.{os.getpid()}.tmp"
         part.write_text(
             yaml_text(nested(copy.deepcopy(dict(changes))), "changes") + "\n", encoding="utf-8"
         )
         inode = part.stat().st_ino
         part.replace(target)
-        while wait and not self._has_taken(target, inode, begin):
+        while wait and not self._has_taken(target, inode):
             time.sleep(POLL_SECONDS)
 
-    def _has_taken(self, target: Path, inode: int, begin: int) -> bool:
+    def _has_taken(self, target: Path, inode: int) -> bool:
         refused = target.with_name("change.yaml.refused")
         is_over = not self._is_alive()  # before the last look
         if _is_inode(refused, inode):
-            raise StepopError(f"{self}: the change is refused: {self._refusal(begin)}")
+            raise StepopError(f"{self}: the change is refused: {self._refusal(refused)}")
         if any(_is_inode(path, inode) for path in (self.path / "configs").glob("change_*.yaml")):
             return True
         if is_over and _is_inode(target, inode):
@@ -285,17 +271,11 @@ class Run:
             raise StepopError(f"{self}: the training ended before it took the change")
         return False
 
-    def _refusal(self, begin: int) -> str:
-        """Why a change was refused: what the log says since, at most a second later."""
-        log = self.train / "log.txt"
-        for _ in range(10):
-            with open(log, "rb") as file:
-                file.seek(begin)
-                text = file.read().decode(errors="replace")
-            if _REFUSED in text and text.endswith("\n"):
-                return _LOG_LINE.split(text.rpartition(_REFUSED)[2])[0].strip()
-            time.sleep(POLL_SECONDS)
-        return f"see {log}"
+    def _refusal(self, refused: Path) -> str:
+        """Why a change was refused, as the comment at the end of its file says."""
+        text = refused.read_text(encoding="utf-8", errors="replace")
+        reason = text.rpartition("\n# refused: ")[2].strip()
+        return reason.replace("\n#   ", "\n") or f"see {self.train / 'log.txt'}"
 
     def _is_alive(self) -> bool:
         """Whether it trains, or its process still ends."""

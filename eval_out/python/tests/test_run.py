@@ -198,16 +198,13 @@ class RunTest(unittest.TestCase):
         self.assertEqual(run.evaluations[-1].config, run.config)
         self.assertEqual(len(run_of(MadeRun()).evaluations), 0)
 
-    def test_the_error_of_a_failed_run_is_that_of_its_log(self):
+    def test_the_error_of_a_failed_run_is_that_of_its_process(self):
         made = MadeRun()
-        log = made.path / "train" / "log.txt"
-        told = "2026-11-21 10:00:00+0100 "
-        log.write_text(
-            f"{told}error: an old one\n{told}step 2\n{told}error: <nan> in step 3\nand more\n\n"
-        )
         run = run_of(made)
         self.assertEqual(run.error, "")
         made.state("failed")
+        self.assertEqual(run.error, "")  # as a kill at the end leaves it
+        made.state("failed", error="<nan> in step 3\nand more")
         self.assertEqual(run.error, "<nan> in step 3\nand more")
         self.assertIn("<pre", run._repr_html_())
         self.assertIn("&lt;nan&gt; in step 3\nand more", run._repr_html_())

@@ -118,8 +118,8 @@ bool is_match(int result, std::string_view text) {
 
 }  // namespace
 
-RegularExpressionError::RegularExpressionError(const std::string& said, size_t at)
-    : Error(fmt::format("{}, at character {}", said, at + 1)), problem(said), place(at) {}
+RegularExpressionError::RegularExpressionError(const std::string& message, size_t at)
+    : Error(fmt::format("{}, at character {}", message, at + 1)), problem(message), place(at) {}
 
 RegularExpression::RegularExpression(std::string_view pattern, Kind kind, bool is_timed)
     : is_timed_(is_timed) {

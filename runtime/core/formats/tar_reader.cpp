@@ -157,8 +157,8 @@ void TarReader::take_pax(const std::string& text, bool is_global) {
     if (key == "path") long_name_ = value;
     if (key != "size") continue;
     uint64_t size = 0;
-    const auto [stop, wrong] = std::from_chars(value.data(), value.data() + value.size(), size);
-    if (wrong != std::errc() || stop != value.data() + value.size() || size > kMostBytes) {
+    const auto [stop, status] = std::from_chars(value.data(), value.data() + value.size(), size);
+    if (status != std::errc() || stop != value.data() + value.size() || size > kMostBytes) {
       throw TarDamage(fmt::format("a pax header with the size \"{}\"", value), false);
     }
     long_size_ = size;

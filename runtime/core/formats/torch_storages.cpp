@@ -21,7 +21,7 @@ constexpr std::string_view kZip = "PK\x03\x04";
 /// 2, with a frame around it since protocol 4; and before.
 constexpr std::string_view kOldNumber("\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.", 13);
 constexpr std::string_view kOldDigits = "L119547037146038801333356L\n.";
-/// Of a storage: PyTorch counts them, or takes an address.
+/// A longer key of a storage is refused: PyTorch counts storages, or takes an address.
 constexpr size_t kLongestKey = 200;
 
 /// The type of a storage's class, `torch FloatStorage`.

@@ -66,9 +66,9 @@ MetricDirection metric_direction(const std::string& name, const Value* config) {
   if (given != MetricDirection::kUnknown) return given;
   // The part after the last slash decides: `perplexity/tokens` is a count.
   const auto last = std::string_view(name).substr(name.rfind('/') + 1);
-  const MetricDirection said = by_words(last);
-  if (said == MetricDirection::kUnknown || !is_negated(last)) return said;
-  return said == MetricDirection::kLower ? MetricDirection::kHigher : MetricDirection::kLower;
+  const MetricDirection by_name = by_words(last);
+  if (by_name == MetricDirection::kUnknown || !is_negated(last)) return by_name;
+  return by_name == MetricDirection::kLower ? MetricDirection::kHigher : MetricDirection::kLower;
 }
 
 bool read_more_is_better(const Config& part, const char* fallback) {

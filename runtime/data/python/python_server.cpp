@@ -64,7 +64,7 @@ struct PrintedLines::State {
   std::thread thread;
 
   void add(std::string line) {
-    // Of a bar that draws over itself, the last state is shown.
+    // A progress bar draws over itself: its last state is shown.
     while (line.ends_with('\r')) line.pop_back();
     line.erase(0, line.rfind('\r') + 1);
     if (line.starts_with("  File \"<string>\", line ")) return;  // of the script, not of the user

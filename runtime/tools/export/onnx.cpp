@@ -121,8 +121,8 @@ nlohmann::json options_of(const ExportedNetwork& exported, const OnnxOptions& gi
 OnnxReport write_onnx(const ExportedNetwork& exported, const std::string& path,
                       const OnnxOptions& options, const InterruptCheck& interrupt) {
   OnnxReport report{.opset = options.opset};
-  const auto accepts = [&](const nlohmann::json& said) {
-    report.most_difference = said.at("difference").get<double>();
+  const auto accepts = [&](const nlohmann::json& answer) {
+    report.most_difference = answer.at("difference").get<double>();
     if (report.most_difference <= kMostOnnxDifference) return;
     throw Error(fmt::format("onnxruntime gives other outputs: they differ by {} of the largest one",
                             short_number(report.most_difference)));

@@ -153,18 +153,18 @@ void write_with_python(const PythonWriter& writer, const ExportedNetwork& export
       run_child({python, "-c", std::string(kPreamble) + writer.code, folder / "net.pt",
                  folder / "examples.pt", part.path, write_json(options), packages},
                 interrupt);
-  const std::string said = last_line_of(result.out);
+  const std::string answer = last_line_of(result.out);
   const auto fail = [&](const std::string& text) {
     return Error(fmt::format("{}: {}", path, text));
   };
   const int code = result.signal == 0 ? result.exit_code : 0;
-  if (code == kMissing && !said.empty()) {
-    throw fail(fmt::format("{} has no {}, which {} takes: {}", python, said, writer.what,
-                           pip(python, said)));
+  if (code == kMissing && !answer.empty()) {
+    throw fail(fmt::format("{} has no {}, which {} takes: {}", python, answer, writer.what,
+                           pip(python, answer)));
   }
   const std::string reason = code == kRefused ? reason_in(result.out) : "";
   if (!reason.empty()) throw fail(reason);
-  const auto json = try_read_json(said);
+  const auto json = try_read_json(answer);
   if (result.exit_code != 0 || result.signal != 0 || !json.is_object()) {
     throw fail(fmt::format(
         "{} ended with the {} {}: {}", python, result.signal != 0 ? "signal" : "status",

@@ -80,8 +80,8 @@ done({"difference": most})
 double write_torch_export(const ExportedNetwork& exported, const std::string& path,
                           const InterruptCheck& interrupt) {
   double most_difference = 0;
-  const auto accepts = [&](const nlohmann::json& said) {
-    most_difference = said.at("difference").get<double>();
+  const auto accepts = [&](const nlohmann::json& answer) {
+    most_difference = answer.at("difference").get<double>();
     if (most_difference <= kMostDifference) return;
     throw Error(fmt::format("the program gives other outputs: they differ by {} of the largest one",
                             short_number(most_difference)));

@@ -124,7 +124,7 @@ class EdflowTranslation {
     note("lr", "becomes optimizer/lr: the config names the optimizer, Adam unless you change it");
   }
 
-  /// Of TFBaseTrainer, with its defaults.
+  /// A key of TFBaseTrainer, with its defaults.
   void take_beta(const std::string& key, const Value& value) {
     betas_[key == "beta1" ? 0 : 1] = value;
     set("optimizer/betas", Value::List{betas_[0], betas_[1]});

@@ -55,8 +55,8 @@ class EvaluationFolders {
   void end();
 
  private:
-  std::optional<std::string> go_on(int64_t step, const RowsIn& rows_in, const IsOver& is_over,
-                                   Console& console);
+  std::optional<std::string> continued_folder(int64_t step, const RowsIn& rows_in,
+                                              const IsOver& is_over, Console& console);
   bool lock(const std::string& time);
 
   const RunDirectory& run_;
@@ -110,8 +110,9 @@ bool EvaluationFolders::lock(const std::string& time) {
   }
 }
 
-std::optional<std::string> EvaluationFolders::go_on(int64_t step, const RowsIn& rows_in,
-                                                    const IsOver& is_over, Console& console) {
+std::optional<std::string> EvaluationFolders::continued_folder(int64_t step, const RowsIn& rows_in,
+                                                               const IsOver& is_over,
+                                                               Console& console) {
   for (const auto& time : times_of_evaluations(run_)) {
     const std::string folder = run_.root() + "/" + run_.evaluation(time, step);
     if (!fs::is_directory(folder) || is_over(folder)) continue;
@@ -128,7 +129,7 @@ std::optional<std::string> EvaluationFolders::go_on(int64_t step, const RowsIn& 
 
 std::string EvaluationFolders::take(int64_t step, const RowsIn& rows_in, const IsOver& is_over,
                                     Console& console) {
-  if (const auto folder = go_on(step, rows_in, is_over, console)) return *folder;
+  if (const auto folder = continued_folder(step, rows_in, is_over, console)) return *folder;
   const auto folder = [&] { return run_.root() + "/" + run_.evaluation(time_, step); };
   // A step that a training repeats is evaluated again, next to the earlier evaluation.
   if (time_.empty() || fs::exists(folder())) {

@@ -84,9 +84,10 @@ class Starts {
         throw;
       } catch (const std::exception& error) {
         if (!arguments.takes_change || !world_.is_alone()) throw;
+        const std::string reason = error_text(error);
         notice = fmt::format(
             "the changed config is refused, and is now {}; the training continues unchanged: {}",
-            LiveChange::refuse(arguments.base.back()), error_text(error));
+            LiveChange::refuse(arguments.base.back(), reason), reason);
         arguments = continued(first_, *arguments.project);
         continue;
       }

@@ -26,7 +26,7 @@ struct KnownStart {
 /// The record next to a config of a run; nothing for a start of an older version.
 std::optional<StartRecord> record_beside(const std::string& config_file);
 
-/// The record of the newest start that was given configs; a resume without -b goes on with them.
+/// The record of the newest start that was given configs; a resume without -b takes them again.
 /// Nothing when no record has them.
 std::optional<StartRecord> start_with_configs(const RunDirectory& run);
 

@@ -105,6 +105,7 @@ auto with_remedy(const Start& start, const RunDirectory& directory, const Functi
       text += "\n" + remedy_after_error(directory, start.opened.has_own_code());
     }
     record_error(start.console, text);
+    if (start.opened.lock) start.opened.lock->fail(text);
     throw Error(text, exit_code);
   }
 }

@@ -162,6 +162,42 @@ void write_page(const DataFlags& own, const RunSource& source,
                            size_text(static_cast<double>(fs::file_size(*own.html)))));
 }
 
+/// Reads a split's examples; shows how far it is. Examples that throw are in the survey.
+TitledSurvey survey_split(Splits& splits, const std::string& name, const Config& config,
+                          uint64_t seed, const DataFlags& own, Console& console) {
+  const Dataset& dataset = splits.dataset(name);
+  const std::string path = "datasets/" + name;
+  SurveyOptions options;
+  options.threads = std::max(1U, std::thread::hardware_concurrency());
+  const auto* stream = dynamic_cast<const StreamDataset*>(&dataset);
+  const auto size = stream != nullptr ? stream->examples() : std::optional(dataset.size());
+  options.examples = examples_to_read(own, size);
+  options.is_in_order = stream != nullptr;
+  options.shown = kShown;
+  options.order_seed = evaluation_seed(seed, name);
+  options.interrupt = throw_if_signal_arrived;
+  options.progress = [&](int64_t done, int64_t bad) {
+    console.progress(fmt::format("{}: {} of {} examples{}", path, with_thousands(done),
+                                 with_thousands(options.examples),
+                                 bad == 0 ? "" : fmt::format(", {} bad", with_thousands(bad))));
+  };
+  TitledSurvey titled{fmt::format("{}: {}", path, class_of(config, path)),
+                      survey_dataset(dataset, options)};
+  if (size) titled.survey.size = *size;
+  for (auto& [key, summary] : titled.survey.keys) summary.set_names(class_names_of(config, key));
+  console.end_progress();
+  return titled;
+}
+
+/// Writes the picture of a split's examples to `file`, if they have images.
+void write_sheet(const Survey& survey, const std::string& split, const std::string& file,
+                 Console& console) {
+  const std::string sheet = survey_sheet(survey);
+  if (!sheet.empty()) write_file_atomically(file, sheet);
+  console.info(sheet.empty() ? fmt::format("datasets/{} has no image to show", split)
+                             : fmt::format("picture   {}", file));
+}
+
 int data_command(const Arguments& given, const DataFlags& own) {
   Arguments arguments = given;
   take_splits_from_base(arguments);
@@ -186,38 +222,15 @@ int data_command(const Arguments& given, const DataFlags& own) {
   std::vector<TitledSurvey> surveys;
   bool has_bad = false;
   for (const auto& name : names) {
-    const Dataset& dataset = splits.dataset(name);
-    const std::string path = "datasets/" + name;
-    SurveyOptions options;
-    options.threads = std::max(1U, std::thread::hardware_concurrency());
-    const auto* stream = dynamic_cast<const StreamDataset*>(&dataset);
-    const auto size = stream != nullptr ? stream->examples() : std::optional(dataset.size());
-    options.examples = examples_to_read(own, size);
-    options.is_in_order = stream != nullptr;
-    options.shown = kShown;
-    options.order_seed = evaluation_seed(seed, name);
-    options.interrupt = throw_if_signal_arrived;
-    options.progress = [&](int64_t done, int64_t bad) {
-      console.progress(fmt::format("{}: {} of {} examples{}", path, with_thousands(done),
-                                   with_thousands(options.examples),
-                                   bad == 0 ? "" : fmt::format(", {} bad", with_thousands(bad))));
-    };
-    TitledSurvey titled{fmt::format("{}: {}", path, class_of(config, path)),
-                        survey_dataset(dataset, options)};
-    if (size) titled.survey.size = *size;
-    for (auto& [key, summary] : titled.survey.keys) summary.set_names(class_names_of(config, key));
-    console.end_progress();
+    TitledSurvey titled = survey_split(splits, name, config, seed, own, console);
     const auto width = static_cast<size_t>(console.width());
     console.info(fmt::format("{}{}", surveys.empty() ? "" : "\n",
                              survey_text(titled.survey, titled.title, width)));
     has_bad = has_bad || titled.survey.bad_count > 0;
     if (titled.survey.stopped_by) std::rethrow_exception(titled.survey.stopped_by);
     if (own.output) {
-      const std::string sheet = survey_sheet(titled.survey);
       const std::string file = sheet_path(*own.output, name, names.size() == 1);
-      if (!sheet.empty()) write_file_atomically(file, sheet);
-      console.info(sheet.empty() ? fmt::format("{} has no image to show", path)
-                                 : fmt::format("picture   {}", file));
+      write_sheet(titled.survey, name, file, console);
     }
     surveys.push_back(std::move(titled));
   }

@@ -129,7 +129,7 @@ std::string problem_lines(const Survey& survey) {
   return text;
 }
 
-/// Of shares that sum to 1, such as a soft label, the two largest with their places: `3 0.7, 5
+/// The two largest of shares that sum to 1, such as a soft label, with their places: `3 0.7, 5
 /// 0.3`; the place alone where one share is all. Empty for other numbers.
 std::string largest_shares(const at::Tensor& value) {
   constexpr int64_t kLeastShares = 3;

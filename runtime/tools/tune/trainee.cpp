@@ -241,7 +241,7 @@ double TrainingSubject::portion_seconds() const {
 }
 
 double TrainingSubject::measure() {
-  trainee_.go_on();
+  trainee_.resume();
   const double seconds = run(steps_before(), steps_);
   trainee_.rest();
   steps_ = steps_for(kPortion, seconds);

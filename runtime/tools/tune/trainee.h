@@ -52,10 +52,10 @@ class Trainee {
   /// The next line of the first process; nothing when it has ended well.
   std::optional<std::string> read_first();
 
-  /// Stops a process until `go_on`: its spinning threads would disturb the next measurement.
+  /// Stops a process until `resume`: its spinning threads would disturb the next measurement.
   /// Several processes are not stopped: each would take the others for dead.
   void rest() { send(SIGSTOP); }
-  void go_on() { send(SIGCONT); }
+  void resume() { send(SIGCONT); }
 
  private:
   struct Process {

@@ -133,7 +133,7 @@ class DataWarnings {
       return add(place + "/split",
                  "not that of datasets/train: examples of the training are among these");
     }
-    // Of a subset within a view, that has the same number of examples nearly always.
+    // A view around a subset nearly always has as many examples as the subset.
     const auto all =
         size_before(*trained, context_.splits.examples("train"))
             .value_or(size_before(*evaluated, context_.splits.examples(split_)).value_or(0));

@@ -315,8 +315,8 @@ class PlanWarnings {
 
   void look_at_mode(const std::string& place, const std::string& metric, bool more_is_better) {
     const MetricDirection direction = metric_direction(metric, nullptr);
-    const auto wrong = more_is_better ? MetricDirection::kLower : MetricDirection::kHigher;
-    if (direction != wrong) return;
+    const auto other_way = more_is_better ? MetricDirection::kLower : MetricDirection::kHigher;
+    if (direction != other_way) return;
     const auto [found, best] =
         more_is_better ? std::pair("max", "lowest") : std::pair("min", "highest");
     add(place + "/mode",

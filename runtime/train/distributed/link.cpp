@@ -265,7 +265,7 @@ void Link::finish() {
   constexpr std::chrono::seconds kAllWithin{60};
   const bool is_root = place_.rank == 0;
   try {
-    if (hosts_ && !is_root) end_of_lives();
+    if (hosts_ && !is_root) final_gather();
     store_->add("finished", 1);
     if (is_root) {
       const auto until = Clock::now() + kAllWithin;
@@ -280,7 +280,8 @@ void Link::finish() {
   }
   watch_.request_stop();
   watch_.join();
-  if (lives_ && !lives_->isCompleted()) hosts_.release();  // a process did not come: it would wait
+  if (final_gather_ && !final_gather_->isCompleted())
+    hosts_.release();  // a process did not come: it would wait
   hosts_.reset();
   group_.reset();
   if (is_root && !place_.has_store) {

@@ -99,9 +99,11 @@ class Link {
   void end_wait(Pending::iterator waiting);
 
   // link_device.cpp
-  c10::intrusive_ptr<c10d::Work> end_of_lives();
-  std::optional<Clock::time_point> stands_since();
-  void look_at_lives();
+  /// An operation of all processes, which each calls as its last: in rank 0 it fails as soon as a
+  /// process has ended without it.
+  c10::intrusive_ptr<c10d::Work> final_gather();
+  std::optional<Clock::time_point> stuck_since();
+  void check_final_gather();
 
   // link_watch.cpp
   double silence_limit() const;
@@ -125,12 +127,12 @@ class Link {
   c10::intrusive_ptr<c10d::Store>
       watch_store_;  ///< For the watch: a store serves one thread at a time.
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
-  std::optional<c10::DeviceType> device_type_;  ///< The devices that `group_` connects.
-  c10::intrusive_ptr<c10d::Backend> hosts_;     ///< For `end_of_lives`; null without devices.
-  c10::intrusive_ptr<c10d::Work> lives_;        ///< Rank 0's `end_of_lives`.
-  std::optional<Clock::time_point> broken_at_;  ///< When `lives_` broke. Only used by the watch.
-  std::vector<std::string> names_;              ///< By rank.
-  int64_t number_ = 0;                          ///< Counts the texts of rank 0 in the store.
+  std::optional<c10::DeviceType> device_type_;   ///< The devices that `group_` connects.
+  c10::intrusive_ptr<c10d::Backend> hosts_;      ///< For `final_gather`; null without devices.
+  c10::intrusive_ptr<c10d::Work> final_gather_;  ///< In rank 0.
+  std::optional<Clock::time_point> broken_at_;   ///< When `final_gather_` failed; for the watch.
+  std::vector<std::string> names_;               ///< By rank.
+  int64_t number_ = 0;                           ///< Counts the texts of rank 0 in the store.
 
   std::atomic<double> limit_ = 300;
   std::atomic<int64_t> step_ = 0;

@@ -47,7 +47,8 @@ Connected connected(const DeviceBackend& backend, const c10::intrusive_ptr<c10d:
 
 void Link::connect_devices(const std::string& name, c10::Device device) {
   if (stays_on(device)) return;  // since an earlier start of this process
-  // In a thread of its own: nothing ends a connection for which a process is missing.
+  // In a thread of its own, which is left behind where a process is missing: such a connection
+  // waits until this process ends, while the training reports who is missing.
   auto promise = std::make_shared<std::promise<Connected>>();
   std::future<Connected> future = promise->get_future();
   const auto waiting = begin_wait();
@@ -72,12 +73,12 @@ void Link::connect_devices(const std::string& name, c10::Device device) {
                             reason_of(error)));
   }
   device_type_ = device.type();
-  if (place_.rank == 0) lives_ = end_of_lives();
+  if (place_.rank == 0) final_gather_ = final_gather();
 }
 
 /// The last operation over `hosts_`: rank 0 begins it now, the others when they end. A process that
 /// is killed breaks it at once, where nothing else does as long as the host waits for its device.
-c10::intrusive_ptr<c10d::Work> Link::end_of_lives() {
+c10::intrusive_ptr<c10d::Work> Link::final_gather() {
   std::vector<at::Tensor> input{at::empty({1}, at::TensorOptions(at::kByte))};
   std::vector<std::vector<at::Tensor>> output;
   if (place_.rank == 0) {
@@ -109,8 +110,8 @@ void Link::wait_on_device(const c10::intrusive_ptr<c10d::Work>& work) {
   work->wait();
 }
 
-/// Since when the oldest operation on the device is the one that does not end.
-std::optional<Link::Clock::time_point> Link::stands_since() {
+/// The time since which no operation on the device has ended; nothing when none is running.
+std::optional<Link::Clock::time_point> Link::stuck_since() {
   const std::lock_guard lock(mutex_);
   try {
     while (!on_device_.empty() && on_device_.front().end->query()) {
@@ -124,9 +125,9 @@ std::optional<Link::Clock::time_point> Link::stands_since() {
   return std::max(on_device_.front().begin, device_moved_);
 }
 
-/// Rank 0: who broke the operation that ends with the last process?
-void Link::look_at_lives() {
-  if (!lives_ || !lives_->isCompleted() || !lives_->exception()) return;
+/// In rank 0: reports the processes that ended without calling `final_gather`.
+void Link::check_final_gather() {
+  if (!final_gather_ || !final_gather_->isCompleted() || !final_gather_->exception()) return;
   const auto now = Clock::now();
   if (!broken_at_) broken_at_ = now;
   if (now - *broken_at_ < kReasonWithin) return;  // a process that fails reports why

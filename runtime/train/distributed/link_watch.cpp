@@ -69,7 +69,7 @@ void Link::watch(const std::stop_token& stop) {
         }
         look_at_beats();
         look_at_own_wait();
-        look_at_lives();
+        check_final_gather();
       }
     } catch (const std::exception&) {
       if (stop.stop_requested()) return;
@@ -143,7 +143,7 @@ std::string Link::who_is_late() {
 }
 
 void Link::look_at_own_wait() {
-  Clock::time_point since = stands_since().value_or(Clock::now());
+  Clock::time_point since = stuck_since().value_or(Clock::now());
   {
     const std::lock_guard lock(mutex_);
     if (!pending_.empty()) since = std::min(since, pending_.front());
@@ -164,7 +164,7 @@ void Link::look_at_own_wait() {
 /// Ends the process when the main thread waits in an operation that nothing can end.
 void Link::end_when_stuck() {
   std::optional<Failure> known;
-  const bool is_on_device = stands_since().has_value();
+  const bool is_on_device = stuck_since().has_value();
   {
     const std::lock_guard lock(mutex_);
     const bool is_busy = place_.rank == 0 && pending_.empty();

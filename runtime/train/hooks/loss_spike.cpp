@@ -20,7 +20,7 @@
 namespace stepop {
 namespace {
 
-/// A GPU is waited for once in so many steps.
+/// The steps between two reads of the loss, each of which waits for a GPU.
 constexpr size_t kReadEvery = 20;
 /// So many spikes in a row are no spikes: the loss has another level, as after unfreezing layers.
 constexpr int64_t kNewLevel = 10;

@@ -92,7 +92,7 @@ class MachineLoad : public Hook {
     const auto set = [&](const char* name, std::optional<double> value) {
       if (value) logs.scalars.set(name, *value);
     };
-    // Of the processes that were ready in the last minute.
+    // The mean number of processes that were ready in the last minute.
     if (const auto load = number_in("/proc/loadavg")) {
       set("load_percent", 100 * *load / static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)));
     }

@@ -34,7 +34,7 @@ class RunCommand : public Hook {
   }
 
   void after_training() override {
-    // A training whose config changes goes on.
+    // A training whose config changes continues.
     if (at_end_ && context_.run.ended != "changed") run(context_.run.ended, "");
   }
   void at_exception(const std::exception& error) override {

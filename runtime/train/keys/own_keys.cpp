@@ -27,17 +27,17 @@ void expand(const Value* value, const std::string& done, std::string_view patter
   const std::string_view before = pattern.substr(0, star);  // ends with a slash, or is empty
   if (value != nullptr && !before.empty()) value = value->find(before.substr(0, before.size() - 1));
   if (value == nullptr) return;
-  const auto go_on = [&](const std::string& name, const Value& item) {
+  const auto visit = [&](const std::string& name, const Value& item) {
     const std::string path = fmt::format("{}{}{}", done, before, name);
     const std::string_view rest = pattern.substr(star + 1);
     if (rest.empty()) return found.push_back(path);
     expand(&item, path + "/", rest.substr(1), found);
   };
   if (value->is_map()) {
-    for (const auto& [name, item] : value->as_map()) go_on(name, item);
+    for (const auto& [name, item] : value->as_map()) visit(name, item);
   } else if (value->is_list()) {
     for (size_t i = 0; i < value->as_list().size(); ++i) {
-      go_on(std::to_string(i), value->as_list()[i]);
+      visit(std::to_string(i), value->as_list()[i]);
     }
   }
 }

@@ -199,27 +199,21 @@ void Evaluation::interrupt_all(const InterruptCheck& interrupt) const {
   throw own ? *own : Interrupted("another process was asked to end", static_cast<int>(asked[1]));
 }
 
-/// Runs the split through the eval op and writes the outputs. Several processes take turns, one
-/// batch each, and rank 0 writes the outputs in the order of the dataset.
-void Evaluation::write_outputs(Position& position, const OrderedMap<Attribute>& attributes,
-                               const EvaluationProgress& progress, const InterruptCheck& interrupt,
-                               EvaluationResult& result) const {
-  World& world = context_.world;
-  Profile* const profile = context_.profile.get();
-  std::optional<EvalWriter> writer;
-  // A process that was stopped in this evaluation may have left the first rows.
-  int64_t done = std::stoll(world.from_root([&] {
-    const Span span(profile, "write");
-    const Dataset& dataset = context_.splits.dataset(split_);
-    writer.emplace(result.outputs, total(), attributes,
-                   EvalWriterOptions{.compression = settings_.compression,
-                                     .resume = true,
-                                     .class_names = all_class_names(context_.config),
-                                     .dataset_size = context_.splits.examples(split_),
-                                     .source_rows = dataset.source_rows()});
-    return std::to_string(writer->rows());
-  }));
-  const int64_t first = (done + order().batch_size() - 1) / order().batch_size();
+void Evaluation::begin_outputs(const std::string& path, const OrderedMap<Attribute>& attributes,
+                               std::optional<EvalWriter>& writer) const {
+  const Dataset& dataset = context_.splits.dataset(split_);
+  writer.emplace(path, total(), attributes,
+                 EvalWriterOptions{.compression = settings_.compression,
+                                   .resume = true,
+                                   .class_names = all_class_names(context_.config),
+                                   .dataset_size = context_.splits.examples(split_),
+                                   .source_rows = dataset.source_rows()});
+}
+
+/// This process's batches from `first` on.
+std::unique_ptr<Loader> Evaluation::own_batches(int64_t first,
+                                                const InterruptCheck& interrupt) const {
+  const World& world = context_.world;
   const int64_t end = order().batches_per_epoch();
   LoaderOptions options = context_.splits.loader_options();
   options.profile = context_.profile;
@@ -232,7 +226,26 @@ void Evaluation::write_outputs(Position& position, const OrderedMap<Attribute>& 
     source = std::make_shared<EveryNthBatch>(source, first, world.rank(), world.size());
     options.end_batch = (end - first - world.rank() + world.size() - 1) / world.size();
   }
-  Loader loader(std::move(source), options);
+  return std::make_unique<Loader>(std::move(source), options);
+}
+
+/// Runs the split through the eval op and writes the outputs. Several processes take turns, one
+/// batch each, and rank 0 writes the outputs in the order of the dataset.
+void Evaluation::write_outputs(Position& position, const OrderedMap<Attribute>& attributes,
+                               const EvaluationProgress& progress, const InterruptCheck& interrupt,
+                               EvaluationResult& result) const {
+  World& world = context_.world;
+  Profile* const profile = context_.profile.get();
+  std::optional<EvalWriter> writer;
+  // A process that was stopped in this evaluation may have left the first rows.
+  int64_t done = std::stoll(world.from_root([&] {
+    const Span span(profile, "write");
+    begin_outputs(result.outputs, attributes, writer);
+    return std::to_string(writer->rows());
+  }));
+  const int64_t first = (done + order().batch_size() - 1) / order().batch_size();
+  const int64_t end = order().batches_per_epoch();
+  const std::unique_ptr<Loader> loader = own_batches(first, interrupt);
   const RandomFork fork(context_.seed, context_.device);
   const AveragesGuard weights = context_.networks.evaluation_weights();
   for (int64_t round = first; round < end; round += world.size()) {
@@ -242,7 +255,7 @@ void Evaluation::write_outputs(Position& position, const OrderedMap<Attribute>& 
     if (const int64_t number = round + world.rank(); number < end) {
       {
         const Span span(profile, {"waiting for ", split_, " data"});
-        batch = loader.next();
+        batch = loader->next();
       }
       found.outputs = outputs_of(*batch, number, position);
       found.indices = batch->indices();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,9 @@
 #include "runtime/train/when/evaluation_settings.h"
 
 namespace stepop {
+
+class EvalWriter;
+class Loader;
 
 /// The result of an evaluation.
 struct EvaluationResult {
@@ -74,6 +78,9 @@ class Evaluation {
   int64_t total() const;
   std::optional<int64_t> rows_in(const std::string& path,
                                  const OrderedMap<Attribute>& attributes) const;
+  void begin_outputs(const std::string& path, const OrderedMap<Attribute>& attributes,
+                     std::optional<EvalWriter>& writer) const;
+  std::unique_ptr<Loader> own_batches(int64_t first, const InterruptCheck& interrupt) const;
   void write_outputs(Position& position, const OrderedMap<Attribute>& attributes,
                      const EvaluationProgress& progress, const InterruptCheck& interrupt,
                      EvaluationResult& result) const;

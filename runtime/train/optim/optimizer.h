@@ -143,6 +143,9 @@ class Optimizer {
     std::vector<std::vector<size_t>> members;  ///< Positions in `parameters_`, by bucket.
   };
 
+  static std::vector<Config> places_of_groups(const Config& config);
+  std::vector<size_t> matching_groups(const std::vector<Config>& places,
+                                      const NamedParameters& all) const;
   void read_groups(const Config& config, const NamedParameters& all);
   void add_parameter(Group& group, size_t position);
   void make_slots() const;

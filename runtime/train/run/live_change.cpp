@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/system/append_file.h"
 
 namespace stepop {
 namespace {
@@ -50,7 +51,14 @@ void LiveChange::take(const std::string& file, const std::string& time) const {
   move(file, configs_ + "/change_" + time + ".yaml");
 }
 
-std::string LiveChange::refuse(const std::string& file) {
+std::string LiveChange::refuse(const std::string& file, const std::string& reason) {
+  std::string comment = "\n# refused: ";
+  for (const char letter : reason) comment += letter == '\n' ? "\n#   " : std::string(1, letter);
+  try {
+    AppendFile(file).append(comment + "\n");
+  } catch (const Error&) {
+    // The log has the reason, too.
+  }
   move(file, file + ".refused");
   return file + ".refused";
 }

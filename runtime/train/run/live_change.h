@@ -24,8 +24,9 @@ class LiveChange {
   /// Called by a start at `time` that applied the change `file`: renames it to
   /// `configs/change_<time>.yaml`.
   void take(const std::string& file, const std::string& time) const;
-  /// Called when the change `file` is invalid: adds `.refused` to its name. Returns the new path.
-  static std::string refuse(const std::string& file);
+  /// Called when the change `file` is invalid, for `reason`: adds this as a comment, and `.refused`
+  /// to its name. Returns the new path.
+  static std::string refuse(const std::string& file, const std::string& reason);
 
  private:
   std::string root_;

@@ -18,6 +18,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/json_text.h"
+#include "runtime/core/base/text.h"
 #include "runtime/core/system/read_file.h"
 #include "runtime/core/system/start_thread.h"
 #include "runtime/train/run/provenance.h"
@@ -94,8 +95,9 @@ bool is_alive_here(const RunProcess& process) {
 }
 
 std::string RunProcess::to_json() const {
-  const nlohmann::ordered_json values = {{"state", state},     {"host", host}, {"pid", pid},
-                                         {"started", started}, {"boot", boot}, {"ticks", ticks}};
+  nlohmann::ordered_json values = {{"state", state},     {"host", host}, {"pid", pid},
+                                   {"started", started}, {"boot", boot}, {"ticks", ticks}};
+  if (!error.empty()) values["error"] = error;
   return write_json(values) + "\n";
 }
 
@@ -111,6 +113,7 @@ RunProcess RunProcess::from_json(const std::string& text) {
   read("started", process.started);
   read("boot", process.boot);
   read("ticks", process.ticks);
+  read("error", process.error);
   if (values.contains("pid") && values["pid"].is_number_integer()) {
     const auto pid = values["pid"].get<int64_t>();
     if (pid == static_cast<int>(pid)) process.pid = static_cast<int>(pid);
@@ -221,6 +224,12 @@ void RunLock::end(const std::string& state) {
   beat();
   self_.state = state;
   if (!is_lost_) write(self_);  // the end of the process is visible without it
+}
+
+void RunLock::fail(const std::string& error) {
+  constexpr size_t kMostBytes = 8000;
+  self_.error = shortened(error, kMostBytes, "\n... (cut)");
+  end("failed");
 }
 
 void RunLock::refuse(const RunProcess& other, const std::string& how_it_is_known) {

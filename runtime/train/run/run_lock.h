@@ -24,6 +24,8 @@ struct RunProcess {
   std::string started;  ///< Local time, as in names of runs.
   std::string boot;     ///< The kernel's id of the current boot of that host.
   std::string ticks;    ///< When the process began, in clock ticks since that boot.
+  std::string error =
+      {};  ///< Why it failed; empty for other states, and where nobody could write it.
 
   std::string to_json() const;
   /// All members are empty when `text` was not written by `to_json`, for example after a kill
@@ -66,6 +68,8 @@ class RunLock {
 
   /// Writes the final state: `done`, `stopped`, `failed`.
   void end(const std::string& state);
+  /// The same for `failed`, with the reason.
+  void fail(const std::string& error);
 
   /// Throws Error when the file belongs to another process or is gone, which every heartbeat
   /// checks: after a minute without a heartbeat of this process, a start on another host may take

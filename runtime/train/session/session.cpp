@@ -128,8 +128,8 @@ c10::Device Session::open_machine() {
   apply_backend_settings(config_, world_.place().local_size);
   if (config_.has("distributed/backend")) {
     const auto name = config_.get<std::string>("distributed/backend");
-    const std::string wrong = world_.use_backend(name, device);
-    if (!wrong.empty()) throw config_.error("distributed/backend", wrong);
+    const std::string problem = world_.use_backend(name, device);
+    if (!problem.empty()) throw config_.error("distributed/backend", problem);
   }
   const int threads = at::get_num_threads();
   if (threads > 1 && own_thread_wait() == "auto") spin_watch_.emplace(threads);

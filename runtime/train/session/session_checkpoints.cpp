@@ -202,7 +202,7 @@ void Session::tell_lengths(const Progress& before) {
     const double was = number_in(built, old);
     const double is = number_in(built, now);
     if (was == is || !places.insert(place).second) continue;
-    text += fmt::format("\n  {} goes on from {}, and was {}", place, short_number(is),
+    text += fmt::format("\n  {} continues from {}, and was {}", place, short_number(is),
                         short_number(was));
   }
   add_warning(text);

@@ -20,8 +20,8 @@
 namespace stepop {
 namespace {
 
-/// Steps that run as ever first, in which libraries choose algorithms and take memory: as many as
-/// PyTorch's documentation of CUDA graphs asks for.
+/// The first steps, which run without graphs: in them libraries choose algorithms and take memory:
+/// as many as PyTorch's documentation of CUDA graphs asks for.
 constexpr int64_t kWarmUps = 3;
 constexpr size_t kMostGraphs = 4;
 

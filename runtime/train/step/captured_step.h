@@ -21,11 +21,11 @@ class Update;
 /// (torch.cuda.CUDAGraph), on memory into which each batch is copied.
 ///
 /// What depends on the number of the step stays outside, between two graphs: each update checks and
-/// clips its gradients and makes the optimizer's step as ever, with the same bits. So a step has
-/// one graph more than it has updates.
+/// clips its gradients and makes the optimizer's step without a graph, with the same bits. So a
+/// step has one graph more than it has updates.
 ///
 /// Each set of due train ops, shape of the batch and choice of frozen parameters has graphs of its
-/// own, after some steps that run as ever; beyond the fourth, steps run as ever.
+/// own, after some steps without graphs; beyond the fourth set, steps run without graphs.
 class CapturedStep {
  public:
   /// `context` must outlive this, and have passed `check_captures`.

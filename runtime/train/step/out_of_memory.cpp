@@ -57,7 +57,7 @@ std::string in_all(const c10::Device& device) {
   return bytes > 0 ? fmt::format("; this process {} in all", size_text(bytes)) : "";
 }
 
-/// The argument with which the training goes on by itself, unless it is given.
+/// The argument with which the training continues by itself, unless it is given.
 std::string splitting(const Context& context) {
   const Value* given = context.config.root().peek("on_out_of_memory");
   if (context.world_size > 1 || (given != nullptr && *given == Value("split"))) return "";

@@ -49,7 +49,7 @@ class LaterBegin {
   LaterBegin(const LaterBegin&) = delete;
   LaterBegin& operator=(const LaterBegin&) = delete;
 
-  /// Of all that live on this thread.
+  /// The sum of all that exist on this thread.
   static int64_t steps();
 
  private:

@@ -40,6 +40,8 @@ class Process(NamedTuple):
     started: str
     boot: str
     ticks: str
+    #: Why it failed.
+    error: str = ""
 
 
 def read_process(train: Path) -> Optional[Process]:
@@ -47,8 +49,9 @@ def read_process(train: Path) -> Optional[Process]:
     for _ in range(3):
         try:
             values = json.loads((train / "process.json").read_bytes())
-            texts = {name: str(values[name]) for name in Process._fields if name != "pid"}
-            return Process(pid=int(values["pid"]), **texts)
+            needed = set(Process._fields) - {"pid", "error"}
+            texts = {name: str(values[name]) for name in needed}
+            return Process(pid=int(values["pid"]), error=str(values.get("error", "")), **texts)
         except OSError:
             return None
         except (ValueError, KeyError, TypeError):

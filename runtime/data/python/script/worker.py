@@ -242,7 +242,7 @@ class Worker:
                 self.send(columns)
             except Exception as error:
                 self.reader.copies.end("collate_fn")
-                # What is no Refused happened in the example that was read last.
+                # Other errors than Refused come from the example that was read last.
                 last = self.status[0]
                 index = error.index if isinstance(error, Refused) and len(indices) > 1 else last
                 send_message(self.connection, error_message(error, index))
