@@ -147,7 +147,8 @@ class Weighted : public ComputedSampler {
     const at::Tensor labels = dataset.labels(key);
     if (!labels.defined() || labels.dim() != 1 || labels.size(0) != dataset.size()) {
       throw params.error(path, fmt::format("the dataset has no label \"{}\" with one value per "
-                                           "example that is known without loading the examples",
+                                           "example that is known without loading the examples; "
+                                           "a dataset of your own returns them from `labels`",
                                            key));
     }
     const at::Tensor values = labels.to(at::kDouble).contiguous();

@@ -42,6 +42,12 @@ struct Faulty {
     const std::string layer = "torch::nn::Linear(2, width)";
     source.replace(source.find(layer), layer.size(),
                    "torch::nn::Linear(" + is("shape") + " ? 3 : 2, width)");
+    put("layers_ = register_module(",
+        "if (" + is("constructor") + ") std::stoi(\"many\");\n    ");
+    // Calls of a library's function that a compiler inlines, and may make one.
+    put("const auto prediction = model_->forward(",
+        "static const std::vector<int> weights{1, 2};\n    if (" + is("library") +
+            " && weights.at(batch.size()) + weights.at(batch.size() + 1) == 0) return {};\n    ");
     folder.write("faulty.cpp", source);
   }
 
@@ -82,6 +88,18 @@ TEST_CASE("an error in user code names the file and line, below what was called"
                                          kShort);
   CHECK_FALSE(contains(copied.err, "compiling"));
   CHECK(contains(copied.err, "\n  elsewhere/" + step_op));
+}
+
+TEST_CASE("an error in a network's constructor, and in what a compiler inlined, has its place") {
+  const auto made = run_with("constructor");
+  CHECK(made.exit_code == 1);
+  CHECK(contains(made.err, "stepop: faulty.yaml:"));
+  CHECK(contains(made.err, ": model: FaultyNetwork: stoi\nin your own code:\n  " +
+                               faulty().place_of("std::stoi(") + "in FaultyNetwork::"));
+  const auto inlined = run_with("library");
+  CHECK(contains(inlined.err, "vector::_M_range_check"));
+  CHECK(contains(inlined.err, "\nin your own code:\n  "));
+  CHECK(contains(inlined.err, "in Faulty::step_op"));
 }
 
 TEST_CASE("an error in user code that a data worker runs has its place") {

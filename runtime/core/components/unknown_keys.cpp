@@ -37,7 +37,8 @@ std::string class_of_another_file(const Value& root, const std::string& path, co
 
 /// Lists other components of the same kind, not in this run, that read the key. The top-level keys
 /// are those of iterators.
-std::string readers_of(const Value& root, const std::string& path) {
+std::string readers_of(const Value& root, const std::string& path,
+                       const std::vector<std::string>& known) {
   const size_t slash = path.rfind('/');
   const bool is_at_top = slash == std::string::npos;
   const std::string place = is_at_top ? "iterator" : path.substr(0, slash);
@@ -52,6 +53,11 @@ std::string readers_of(const Value& root, const std::string& path) {
       if (reads) names.push_back(name);
     }
     if (names.empty()) continue;
+    if (std::ranges::find(names, here->name) != names.end()) {
+      const auto near = nearest_paths(path, known, 1);
+      return fmt::format("{} registers it, but its code does not read it{}", here->name,
+                         near.empty() ? "" : fmt::format("; it reads \"{}\"", near.front()));
+    }
     return fmt::format("{} {} it, but not {}, which is the {} here", list_text(names),
                        names.size() == 1 ? "reads" : "read", here->name, catalogue->kind());
   }
@@ -76,7 +82,7 @@ std::string help_for(const Value& root, const std::string& path, const Value& va
         with_slashes, with_slashes);
   }
   const std::string other = class_of_another_file(root, path, value);
-  const std::string readers = readers_of(root, path);
+  const std::string readers = readers_of(root, path, known);
   if (!other.empty() && !readers.empty()) return other;
   const auto nearest = nearest_paths(path, known, 1);
   const bool is_plural = !nearest.empty() && (nearest[0] == path + "s" || path == nearest[0] + "s");

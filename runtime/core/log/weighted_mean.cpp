@@ -52,6 +52,18 @@ at::Tensor WeightedMean::weight() const {
   return at::full_like(value_.detach(), *known_, value_.options().dtype(at::kDouble));
 }
 
+WeightedMean WeightedMean::times(double factor) const {
+  WeightedMean scaled = *this;
+  scaled.value_ = value_ * factor;
+  return scaled;
+}
+
+WeightedMean WeightedMean::plus(const at::Tensor& term) const {
+  WeightedMean sum = *this;
+  sum.value_ = value_ + term;
+  return sum;
+}
+
 WeightedMean WeightedMean::mean() const {
   if (value_.dim() == 0) return *this;
   if (!has_weight()) return value_.mean();

@@ -50,7 +50,25 @@ class WeightedMean {
   /// The mean of all examples, [], of a mean for each of them.
   WeightedMean mean() const;
 
+  /// `0.5 * loss + penalty`: a scaled mean, and one with a further term in its shape, have the same
+  /// weight.
+  friend WeightedMean operator*(const WeightedMean& mean, double factor) {
+    return mean.times(factor);
+  }
+  friend WeightedMean operator*(double factor, const WeightedMean& mean) {
+    return mean.times(factor);
+  }
+  friend WeightedMean operator+(const WeightedMean& mean, const at::Tensor& term) {
+    return mean.plus(term);
+  }
+  friend WeightedMean operator+(const at::Tensor& term, const WeightedMean& mean) {
+    return mean.plus(term);
+  }
+
  private:
+  WeightedMean times(double factor) const;
+  WeightedMean plus(const at::Tensor& term) const;
+
   at::Tensor value_;
   std::optional<double> known_;
   LateWeight late_;

@@ -43,7 +43,8 @@ STEPOP_REGISTER_COMMAND(
      .most = 51,
      .about = "one HTML file about a run, or about several: curves, pictures, config, evaluations",
      .takes = "project",
-     .example = "stepop report logs/<time>_digits digits.html"});
+     .example = "stepop report logs/<time>_digits digits.html\n"
+                "stepop report logs/*_a logs/*_b comparison.html"});
 
 }  // namespace
 

@@ -132,6 +132,7 @@ class LeafWatch {
     Tensors known = network_tensors(context_);
     known.merge(trained_tensors(context_));
     std::vector<at::Tensor> shared;
+    std::vector<at::Tensor> anew;
     for (const auto& leaf : leaves_of(loss)) {
       if (known.contains(identity(leaf))) continue;
       if (batches_.size() == 1) {
@@ -140,7 +141,10 @@ class LeafWatch {
       } else if (is_of_first(leaf)) {
         shared.push_back(leaf);
       }
+      if (!is_for_examples(leaf)) anew.push_back(leaf);
     }
+    if (batches_.size() == 2 && shared.empty() && !anew.empty() && has_anew_) warn(anew);
+    has_anew_ = batches_.size() == 1 ? has_anew_ || !anew.empty() : has_anew_;
     const auto strangers =
         not_tracked(context_, shared, [](const at::Tensor& leaf) { return leaf; });
     if (!strangers.empty()) throw error(strangers);
@@ -157,9 +161,29 @@ class LeafWatch {
     });
   }
 
-  Error error(const std::vector<at::Tensor>& strangers) const {
+  /// Whether the tensor has an entry for each example of the batch, as the input of a gradient
+  /// penalty.
+  bool is_for_examples(const at::Tensor& leaf) const {
+    const int64_t examples = context_.clock.batch_examples;
+    return examples <= 1 || (leaf.dim() > 0 && leaf.size(0) % examples == 0);
+  }
+
+  void warn(const std::vector<at::Tensor>& anew) const {
+    if (!context_.log.is_first("parameters made anew")) return;
+    context_.log.warn(fmt::format(
+        "{}: the loss depends on tensors with a gradient that each step makes anew: {}. A layer "
+        "that is made in forward or in step_op is never trained: make it in the constructor, {}. "
+        "What is not to be trained needs no gradient: requires_grad_(false)",
+        update_, shapes_of(anew), kRegisterModule));
+  }
+
+  static std::string shapes_of(const std::vector<at::Tensor>& leaves) {
     std::vector<std::string> shapes;
-    for (const auto& leaf : strangers) shapes.push_back(describe_tensor(leaf));
+    for (const auto& leaf : leaves) shapes.push_back(describe_tensor(leaf));
+    return list_text(shapes);
+  }
+
+  Error error(const std::vector<at::Tensor>& strangers) const {
     return Error(fmt::format(
         "{}: the loss depends on tensors that no update trains and no checkpoint holds: {}\n"
         "  a layer of a network: register it in the constructor, {}; else it is neither trained "
@@ -167,13 +191,14 @@ class LeafWatch {
         "  a module that the iterator makes: context.track(\"name\", *module); "
         "context.update_of() trains it\n"
         "  what is to stay as it is: requires_grad_(false) on its parameters",
-        update_, list_text(shapes), kRegisterModule));
+        update_, shapes_of(strangers), kRegisterModule));
   }
 
   const Context& context_;
   std::string update_;
   std::set<Batch> batches_;
   std::vector<WeakTensor> first_;  ///< Unknown leaves of the first batch.
+  bool has_anew_ = false;          ///< Whether some of these have no entry for each example.
 };
 
 }  // namespace

@@ -25,7 +25,9 @@ void check_all_saved(const Context& context);
 ///
 /// Such a parameter is a leaf of the graph that requires a gradient. A tensor that a step creates,
 /// such as the input of a gradient penalty, is also such a leaf; therefore only a leaf that appears
-/// in the losses of two batches is reported. The graphs of two batches are searched, no more.
+/// in the losses of two batches is an error. Other leaves in both, without an entry for each
+/// example, are a warning: a layer that a step makes anew. The graphs of two batches are searched,
+/// no more.
 void watch_losses(const Context& context);
 
 /// A warning about parameters that two updates train, each by its own loss; or an empty text.

@@ -60,12 +60,17 @@ class LastMetrics {
     return std::nullopt;
   }
 
-  /// The first number of the newest evaluation, otherwise of the last line.
+  /// The first number of the newest evaluation, preferably one of which it is known what is better;
+  /// otherwise that of the last line.
   std::string any_metric(const std::string& eval_op) const {
     if (const auto line = find("\"" + eval_op + "/")) {
+      std::string first;
       for (const auto& [name, value] : line->values) {
-        if (name.starts_with(eval_op + "/")) return name;
+        if (!name.starts_with(eval_op + "/")) continue;
+        if (metric_direction(name, nullptr) != MetricDirection::kUnknown) return name;
+        if (first.empty()) first = name;
       }
+      if (!first.empty()) return first;
     }
     const auto line = find("");
     return line && !line->values.empty() ? line->values.begin()->first : "";
@@ -177,6 +182,17 @@ void read_evaluation(const RunDirectory& run, RunSummary& summary) {
   summary.last = named != nullptr ? *named : scalars.begin()->second;
 }
 
+/// The state of the newest evaluation without a training.
+RunStatus status_of_evaluation(const RunDirectory& run) {
+  std::string newest;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(run.root() + "/eval", failed)) {
+    const std::string file = entry.path().string() + "/process.json";
+    if (file > newest && fs::exists(file, failed)) newest = file;
+  }
+  return newest.empty() ? RunStatus() : read_run_status(newest);
+}
+
 /// The key for sorting runs: the time in the name, otherwise the time of the last writing.
 std::string start_of(const RunSummary& summary) {
   const std::string time = time_in(fs::path(summary.root).filename().string());
@@ -232,6 +248,7 @@ RunSummary summarize_run(const std::string& root) {
       named.empty() ? metrics.any_metric(eval_op.empty() ? "validation/eval_op" : eval_op) : named;
   if (!summary.step) {  // nothing was logged or saved
     read_evaluation(run, summary);
+    if (summary.status.state == RunState::kUnknown) summary.status = status_of_evaluation(run);
     return summary;
   }
   if (summary.metric.empty()) return summary;

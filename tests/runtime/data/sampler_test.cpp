@@ -101,7 +101,8 @@ TEST_CASE("a weighted sampler says what it lacks") {
         "that should come equally often, or \"weights\", a key of weights");
   CHECK(message_of([] { sampler("{class: weighted, weights: no}"); }) ==
         "test.yaml:1: sampler/weights: the dataset has no label \"no\" with one value per example "
-        "that is known without loading the examples");
+        "that is known without loading the examples; a dataset of your own returns them from "
+        "`labels`");
   CHECK(message_of([] { sampler("{class: weighted, weights: negative}"); }) ==
         "test.yaml:1: sampler/weights: the weight of an example is -5; weights are finite and 0 or "
         "more");

@@ -37,6 +37,22 @@ TEST_CASE("a mean is over what counts, and what does not may be NaN, with a grad
   CHECK(number(expanded.weight()) == 12);
 }
 
+TEST_CASE("a mean times a number, and with a further term, keeps its weight") {
+  const WeightedMean mean{at::tensor(3., at::kDouble), 5};
+  const WeightedMean sum = 0.5 * mean + at::tensor(1., at::kDouble) * 2;
+  CHECK(number(sum.value()) == 3.5);
+  CHECK(sum.known_weight() == 5);
+  CHECK(number((at::tensor(1., at::kDouble) + mean * 2).value()) == 7);
+  CHECK_FALSE((0.5 * WeightedMean(at::tensor(1.))).has_weight());
+  int asked = 0;
+  const WeightedMean late{at::tensor(2.), [&] {
+                            ++asked;
+                            return at::tensor(4.);
+                          }};
+  CHECK(number((late * 3).weight()) == 4);
+  CHECK(asked == 1);
+}
+
 TEST_CASE("a mean over nothing is 0 with the weight 0, and changes no other mean") {
   const at::Tensor values = at::tensor({NAN, 3.}, at::kFloat).requires_grad_();
   const WeightedMean nothing = weighted_mean(values, at::zeros({2}));

@@ -14,6 +14,7 @@
 #include "runtime/train/optim/update.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
+#include "tests/scratch_folder.h"
 #include "tests/test_run.h"
 
 namespace stepop {
@@ -71,13 +72,14 @@ class TestForgetful : public Iterator {
         fault_ == "penalty" ? batch["image"].detach().requires_grad_() : batch["image"];
     auto hidden = encoder_->forward(image);
     if (uses_own()) hidden = own_->forward(hidden);
+    if (fault_ == "anew") hidden = torch::nn::Linear(3, 3)->forward(hidden);
     const auto logits = head_->forward(fault_ == "detached" ? hidden.detach() : hidden);
     const auto loss = at::cross_entropy_loss(logits, batch["class"]);
     return {.train_op =
                 [=, this] {
                   if (fault_ == "op device") logits + at::zeros({3}, meta());
                   if (fault_ == "unused") return update_->step(hidden.sum());
-                  if (uses_own() || fault_ == "penalty") return update_->step(loss);
+                  if (uses_own() || fault_ == "penalty" || fault_ == "anew") return update_->step(loss);
                   update_->backward(loss, /*retain_graph=*/true);
                   update_->apply();
                   if (head_update_ != nullptr && fault_ != "not called") head_update_->step(loss);
@@ -305,6 +307,26 @@ TEST_CASE("a module of the iterator that is neither trained nor tracked ends the
   CHECK(trained(config("frozen stranger")) == "no error");
   CHECK(trained(config("bystander")) == "no error");
   CHECK(trained(config("penalty")) == "no error");
+}
+
+TEST_CASE("a layer that each step makes anew is reported, once") {
+  const auto log_of = [](const std::string& fault) {
+    TestRun run(config(fault, 4));
+    run.session.check();
+    const ScratchFolder folder;
+    run.train({}, folder.path("log.txt"));
+    return read_bytes(folder.path("log.txt"));
+  };
+  const std::string text =
+      "optimizer: the loss depends on tensors with a gradient that each step makes anew: float32 "
+      "[3, 3], float32 [3]. A layer that is made in forward or in step_op is never trained: make "
+      "it in the constructor, layer_ = register_module(\"layer\", torch::nn::Linear(2, 1)). What "
+      "is not to be trained needs no gradient: requires_grad_(false)\n";
+  const std::string log = log_of("anew");
+  const size_t at = log.find(text);
+  CHECK(at != std::string::npos);
+  CHECK(log.find("makes anew", at + text.size()) == std::string::npos);
+  CHECK(log_of("penalty").find("makes anew") == std::string::npos);
 }
 
 TEST_CASE("a module that no update holds gets no gradient from the only update") {

@@ -121,6 +121,27 @@ TEST_CASE("without a metric in the config it is that of the last evaluation, els
   CHECK(!logged.best);
 }
 
+TEST_CASE("without a metric in the config, one is told of which it is known what is better") {
+  const ScratchFolder folder;
+  const RunSummary run = summarize_run(
+      make_run(folder, "a", "num_steps: 9\n",
+               "{\"step\": 1, \"validation/eval_op/largest\": 3, \"validation/eval_op/loss\": 0.5}\n"));
+  CHECK(run.metric == "validation/eval_op/loss");
+  CHECK(run.best == 0.5);
+}
+
+TEST_CASE("a run that only predicts or evaluates has the state of that") {
+  const ScratchFolder folder;
+  folder.write("run/configs/eval_2026-11-21T11-00-00.yaml", "a: 1\n");
+  CHECK(summarize_run(folder / "run").status.state == RunState::kUnknown);
+  RunProcess process = RunProcess::self("2026-11-21T10-00-00");
+  folder.write("run/eval/2026-11-21T10-00-00_run/process.json", process.to_json());
+  CHECK(summarize_run(folder / "run").status.state == RunState::kRunning);
+  process.state = "done";
+  folder.write("run/eval/2026-11-21T11-00-00_run/process.json", process.to_json());
+  CHECK(summarize_run(folder / "run").status.state == RunState::kEnded);
+}
+
 TEST_CASE("a checkpoint beyond the last log tells the step") {
   const ScratchFolder folder;
   const std::string root = make_run(folder, "run", kConfig, kMetrics);
