@@ -41,6 +41,11 @@ class Fixed(nn.Module):
 
 class Counts(nn.Module):
     def forward(self, x): return {"x": x, "count": 4}
+
+class Asks(nn.Module):
+    def forward(self, x):
+        is_large = x.sum().item() > 3
+        return x if is_large else -x
 '''
 
 GRADIENTS = '''
@@ -233,7 +238,7 @@ class ExportTest(unittest.TestCase):
                          "no module nowhere (a file is given as my_net.py:Net); from a package: "
                          f"{sys.executable} -m pip install nowhere")
         self.assertEqual(self.refused("nets.py:Nets"),
-                         "nets.py has no Nets; it has: Net, Decides, Draws, Two, make, number, net, Fixed, Counts")
+                         "nets.py has no Nets; it has: Net, Decides, Draws, Two, make, number, net, Fixed, Counts, Asks")
         for place in ("nets.py", ":Net", "nets.py:"):
             self.assertEqual(self.refused(place),
                              f'expected "my_net.py:Net" or "package.module:Name", found "{place}"')
@@ -295,9 +300,11 @@ class ExportTest(unittest.TestCase):
                          "--example: the first size is the batch and must be 2 or more, so that it stays free")
 
     def test_what_torch_export_cannot_export(self):
-        self.assertRegex(self.refused("nets.py:Decides"),
-                         r"^torch.export cannot export it: Could not guard on data-dependent expression .* in nets.py, line "
-                         r"13: .*; forward decides by the values of a tensor, which no graph can: torch.cond, or torch.where$")
+        for net, line in (("Decides", "13: .*"), ("Asks", "37: return x if is_large else -x")):
+            self.assertRegex(self.refused(f"nets.py:{net}"),
+                             r"^torch.export cannot export it: Could not guard on data-dependent expression .* in nets.py, line "
+                             rf"{line}; forward decides by the values of a tensor, which no graph can: torch.cond, or "
+                             "torch.where$")
 
     def test_a_graph_that_differs(self):
         text = self.refused("nets.py:Draws")

@@ -22,6 +22,7 @@ import re
 import shutil
 import signal
 import sys
+import traceback
 import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -169,11 +170,14 @@ def try_out(net: Any, named: Sequence[tuple[str, Any]], source: str) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """What torch.export says, without its advice for those who debug it."""
+    """What torch.export says, and where, without its advice for those who debug it."""
+    import torch
+
     text = str(error).strip()
     first = text.split("\n\n")[0].strip()
-    called = re.search(r'File "([^"]+)", line (\d+), in \w+\n\s*(.+)', text.partition("The following call raised")[2])
-    where = f" in {os.path.basename(called[1])}, line {called[2]}: {called[3].strip()}" if called else ""
+    others = (os.path.dirname(torch.__file__), os.path.dirname(__file__), "<")  # "<string>" too
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(others)]
+    where = f" in {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
     advice = ("; forward decides by the values of a tensor, which no graph can: torch.cond, or torch.where"
               if "data-dependent" in text else "")
     return first + where + advice
