@@ -182,6 +182,11 @@ class Custom(Writes):
     def forward(self, x): return self.layer(doubled(x))
 class Narrow(Writes):
     def forward(self, x): return self.layer(x).sum(1) if x.shape[1] > 40 else x.sum(1) + self.layer.bias.sum()
+class Halves(nn.Module):
+    def forward(self, x): return x + 1 if x.shape[2] // 2 < 40 else x
+class Groups(nn.Sequential):
+    """PyTorch compares products of quotients of the sizes here, which differ for all sizes but 1 and 2."""
+    def __init__(self): super().__init__(nn.Conv2d(3, 4, 3, 2, 1), nn.GroupNorm(2, 4))
 '''
 
 
@@ -389,6 +394,10 @@ class ExportTest(unittest.TestCase):
         self.assertIn("\na batch of one example is computed otherwise than by the module, in training by ",
                       self.export("state.py:Single"))
         self.assertIn("\nit holds for x.size()[1] <= 40\n", self.export("state.py:Narrow", example="x=4,20"))
+
+    def test_limits_of_quotients_are_said_as_sizes(self):
+        self.assertNotIn("it holds for", self.export("state.py:Groups", example="x=4,3,32,32"))
+        self.assertIn("\nit holds for x.size()[2] <= 79\n", self.export("state.py:Halves", example="x=4,3,32,32"))
 
 
 if __name__ == "__main__":
