@@ -10,6 +10,8 @@ torch=torch==2.13.0
 # Installed without what it asks for, so that no other torch comes in.
 torchmetrics=torchmetrics==1.9.0
 venv=.venv
+# Beside the environment: torchmetrics imports what it finds of these, which takes seconds and may fail.
+networks=$venv/networks
 
 say() { echo "deps: $*" >&2; }
 fail() { say "$@"; exit 1; }
@@ -47,21 +49,22 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# Whether pip has installed `name==version` into the virtual environment, to its end.
+# Whether pip has installed `name==version` into a folder, to its end.
 has_python_package() {
-  local name=${1%%==*} version=${1##*==}
+  local name=${1%%==*} version=${1##*==} folder=$2
   name=${name//-/_}  # as its folder is called
-  compgen -G "$venv/lib/python3*/site-packages/$name-$version.dist-info/INSTALLER" >/dev/null ||
-    compgen -G "$venv/lib/python3*/site-packages/$name-$version+*.dist-info/INSTALLER" >/dev/null
+  compgen -G "$folder/$name-$version.dist-info/INSTALLER" >/dev/null ||
+    compgen -G "$folder/$name-$version+*.dist-info/INSTALLER" >/dev/null
 }
 
 # Packages and options of pip. Python compiles what runs of them when it runs: to compile all of LibTorch takes longer
 # than to install it.
 install_python_packages() {
-  local package missing=() options=() python
+  local package missing=() options=() python folder="$venv/lib/python3*/site-packages"
   for package in "$@"; do
+    [[ $package == --target=* ]] && folder=${package#*=}
     [[ $package == -* ]] && options+=("$package") && continue
-    has_python_package "$package" || missing+=("$package")
+    has_python_package "$package" "$folder" || missing+=("$package")
   done
   ((${#missing[@]})) || return 0
   if ! "$venv/bin/python3" -m pip --version >/dev/null 2>&1; then
@@ -93,4 +96,8 @@ for part in "$@"; do
   esac
 done
 install_python_packages "${python_packages[@]}"
-[[ " $* " != *" test "* ]] || install_python_packages --no-deps "$torchmetrics"
+if [[ " $* " == *" test "* ]]; then
+  install_python_packages --no-deps "$torchmetrics"
+  mapfile -t python_packages < <(grep -v '^#' tests/models/packages/requirements.txt)
+  install_python_packages --no-deps --upgrade "--target=$networks" "${python_packages[@]}"
+fi

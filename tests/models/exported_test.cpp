@@ -114,7 +114,7 @@ TEST_CASE("an exported network computes what it computes in PyTorch, in both mod
 
 TEST_CASE("networks in STEPOP_ZOO compute what they compute in PyTorch") {
   const char* folder = std::getenv("STEPOP_ZOO");
-  if (folder == nullptr) return;  // exported_zoo.py needs packages that the tests do not install
+  if (folder == nullptr) return;  // exported_zoo.py makes networks of their real size
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".pt2") continue;
     const std::string name = entry.path().stem();

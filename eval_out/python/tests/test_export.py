@@ -41,6 +41,11 @@ class Fixed(nn.Module):
 
 class Counts(nn.Module):
     def forward(self, x): return {"x": x, "count": 4}
+
+class Asks(nn.Module):
+    def forward(self, x):
+        is_large = x.sum().item() > 3
+        return x if is_large else -x
 '''
 
 GRADIENTS = '''
@@ -177,6 +182,11 @@ class Custom(Writes):
     def forward(self, x): return self.layer(doubled(x))
 class Narrow(Writes):
     def forward(self, x): return self.layer(x).sum(1) if x.shape[1] > 40 else x.sum(1) + self.layer.bias.sum()
+class Halves(nn.Module):
+    def forward(self, x): return x + 1 if x.shape[2] // 2 < 40 else x
+class Groups(nn.Sequential):
+    """PyTorch compares products of quotients of the sizes here, which differ for all sizes but 1 and 2."""
+    def __init__(self): super().__init__(nn.Conv2d(3, 4, 3, 2, 1), nn.GroupNorm(2, 4))
 '''
 
 
@@ -233,7 +243,7 @@ class ExportTest(unittest.TestCase):
                          "no module nowhere (a file is given as my_net.py:Net); from a package: "
                          f"{sys.executable} -m pip install nowhere")
         self.assertEqual(self.refused("nets.py:Nets"),
-                         "nets.py has no Nets; it has: Net, Decides, Draws, Two, make, number, net, Fixed, Counts")
+                         "nets.py has no Nets; it has: Net, Decides, Draws, Two, make, number, net, Fixed, Counts, Asks")
         for place in ("nets.py", ":Net", "nets.py:"):
             self.assertEqual(self.refused(place),
                              f'expected "my_net.py:Net" or "package.module:Name", found "{place}"')
@@ -295,9 +305,11 @@ class ExportTest(unittest.TestCase):
                          "--example: the first size is the batch and must be 2 or more, so that it stays free")
 
     def test_what_torch_export_cannot_export(self):
-        self.assertRegex(self.refused("nets.py:Decides"),
-                         r"^torch.export cannot export it: Could not guard on data-dependent expression .* in nets.py, line "
-                         r"13: .*; forward decides by the values of a tensor, which no graph can: torch.cond, or torch.where$")
+        for net, line in (("Decides", "13: .*"), ("Asks", "37: return x if is_large else -x")):
+            self.assertRegex(self.refused(f"nets.py:{net}"),
+                             r"^torch.export cannot export it: Could not guard on data-dependent expression .* in nets.py, line "
+                             rf"{line}; forward decides by the values of a tensor, which no graph can: torch.cond, or "
+                             "torch.where$")
 
     def test_a_graph_that_differs(self):
         text = self.refused("nets.py:Draws")
@@ -382,6 +394,10 @@ class ExportTest(unittest.TestCase):
         self.assertIn("\na batch of one example is computed otherwise than by the module, in training by ",
                       self.export("state.py:Single"))
         self.assertIn("\nit holds for x.size()[1] <= 40\n", self.export("state.py:Narrow", example="x=4,20"))
+
+    def test_limits_of_quotients_are_said_as_sizes(self):
+        self.assertNotIn("it holds for", self.export("state.py:Groups", example="x=4,3,32,32"))
+        self.assertIn("\nit holds for x.size()[2] <= 79\n", self.export("state.py:Halves", example="x=4,3,32,32"))
 
 
 if __name__ == "__main__":

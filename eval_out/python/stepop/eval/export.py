@@ -22,6 +22,7 @@ import re
 import shutil
 import signal
 import sys
+import traceback
 import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -169,11 +170,14 @@ def try_out(net: Any, named: Sequence[tuple[str, Any]], source: str) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """What torch.export says, without its advice for those who debug it."""
+    """What torch.export says, and where, without its advice for those who debug it."""
+    import torch
+
     text = str(error).strip()
     first = text.split("\n\n")[0].strip()
-    called = re.search(r'File "([^"]+)", line (\d+), in \w+\n\s*(.+)', text.partition("The following call raised")[2])
-    where = f" in {os.path.basename(called[1])}, line {called[2]}: {called[3].strip()}" if called else ""
+    others = (os.path.dirname(torch.__file__), os.path.dirname(__file__), "<")  # "<string>" too
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(others)]
+    where = f" in {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
     advice = ("; forward decides by the values of a tensor, which no graph can: torch.cond, or torch.where"
               if "data-dependent" in text else "")
     return first + where + advice
@@ -193,13 +197,41 @@ def free_text(program: Any, names: Sequence[str]) -> str:
     return ", ".join(texts)
 
 
-def limits_text(programs: dict[str, Any], most: int = 3) -> str:
+def in_plain_words(limit: str, shapes: dict[str, list[int]]) -> list[str]:
+    """`x.size()[3] <= 32` for `1 + (x.size()[3] - 1) // 32 == 1`, by trying sizes from 1 to eight times that of the
+    example while the others stay. Nothing for what holds from half the example's size on; the limit as it is where it
+    holds here and there, as for multiples, or is not understood."""
+    place = r"(\w+)\.size\(\)\[(\d+)\]"
+    code = compile(re.sub(place, r"shapes['\1'][\2]", limit), "limit", "eval")
+    texts = []
+    try:
+        for name, index in sorted(set(re.findall(place, limit))):
+            own = shapes[name][int(index)]
+            held = []
+            for size in range(1, 8 * own + 1):
+                changed = [size if i == int(index) else each for i, each in enumerate(shapes[name])]
+                if eval(code, {"__builtins__": {"max": max, "min": min}, "shapes": {**shapes, name: changed}}):
+                    held.append(size)
+            if own not in held or held[-1] - held[0] + 1 != len(held):
+                return [limit]
+            if held[0] > max(own // 2, 1):
+                texts.append(f"{name}.size()[{index}] >= {held[0]}")
+            if held[-1] < 8 * own:
+                texts.append(f"{name}.size()[{index}] <= {held[-1]}")
+    except Exception:  # inputs of other names, as of *args; functions of SymPy
+        return [limit]
+    return texts
+
+
+def limits_text(net: Any, programs: dict[str, Any], inputs: Sequence[Any], most: int = 3) -> str:
     """`it holds for image.size()[3] <= 40`: what torch.export noted of the sizes as it followed the code."""
     found = [re.sub(r"L\['(\w+)'\]", r"\1", guard) for program in programs.values()
              for guard in getattr(program, "_guards_code", [])]
     # What is fixed is in free_text, and most sizes that must not be 1 are PyTorch's own, in every convolution.
-    limits = [limit for limit in dict.fromkeys(found)
-              if not re.fullmatch(r"\w+\.size\(\)\[\d+\] == \d+|.* != [01]", limit)]
+    found = [each for each in found if not re.fullmatch(r"\w+\.size\(\)\[\d+\] == \d+|.* != [01]", each)]
+    shapes = {name: list(each.shape) for name, each in zip(inspect.signature(net.forward).parameters, inputs)}
+    limits = list(dict.fromkeys(text for limit in dict.fromkeys(found)
+                                for text in (in_plain_words(limit, shapes) if "//" in limit else [limit])))
     more = f" and {len(limits) - most} more" if len(limits) > most else ""
     return f"it holds for {', '.join(limits[:most])}{more}" if limits else ""
 
@@ -292,7 +324,7 @@ def run(arguments: argparse.Namespace) -> str:
     refuse_fixed(programs["model"], named, chosen)
     largest = check(net, programs, inputs)
     notes += [check_one_example(net, programs, inputs), check_gradients(net, programs["model"], inputs, names),
-              limits_text(programs), packages_text(programs)]
+              limits_text(net, programs, inputs), packages_text(programs)]
     write_programs(programs, arguments.output)
     count = sum(parameter.numel() for parameter in net.parameters())
     if fixed and any(each.dim() > 2 for each in inputs):
