@@ -42,8 +42,7 @@ struct Faulty {
     const std::string layer = "torch::nn::Linear(2, width)";
     source.replace(source.find(layer), layer.size(),
                    "torch::nn::Linear(" + is("shape") + " ? 3 : 2, width)");
-    put("layers_ = register_module(",
-        "if (" + is("constructor") + ") std::stoi(\"many\");\n    ");
+    put("layers_ = register_module(", "if (" + is("constructor") + ") std::stoi(\"many\");\n    ");
     // Calls of a library's function that a compiler inlines, and may make one.
     put("const auto prediction = model_->forward(",
         "static const std::vector<int> weights{1, 2};\n    if (" + is("library") +

@@ -122,7 +122,7 @@ TEST_CASE("an ONNX file has the opset and the names that are wanted, and is run 
 
   folder.write("rows.yaml", "datasets:\n  predict: {class: Idx, images: '" STEPOP_SOURCE_DIR
                             "/configs/data/digits-test-images.idx.gz', labels: '" STEPOP_SOURCE_DIR
-                            "/configs/data/digits-test-labels.idx.gz'}\nbatch_size: 32\n");
+                            "/configs/data/digits-test-labels.idx.gz'}\n");
   run_well(folder, "stepop export " + run + " -o file.pt");
   run_well(folder, "stepop export " + run + " -o file.pt2");
   run_well(folder, "stepop predict " + run + " -b rows.yaml");

@@ -181,8 +181,8 @@ std::string short_name(const std::string& symbol) {
 
 /// Whether a function's name is none of the libraries'.
 bool is_of_user(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kOthers = {"std::", "torch::", "at::",         "c10::",
-                                                       "fmt::", "stepop::", "__gnu_cxx::", "a lambda"};
+  constexpr std::array<std::string_view, 8> kOthers = {
+      "std::", "torch::", "at::", "c10::", "fmt::", "stepop::", "__gnu_cxx::", "a lambda"};
   return !name.empty() && std::ranges::none_of(kOthers, [&](std::string_view begin) {
     return name.starts_with(begin);
   });

@@ -80,6 +80,10 @@ void make_prediction(Value& root, const std::vector<std::string>& base,
   } else if (functor->is_map() && !functor->as_map().contains("class")) {
     functor->as_map().set("class", Value(kPredict));
   }
+  constexpr int64_t kBatch = 64;  // of a file's network, without a run's config
+  if (config_of_run.empty() && root.find("batch_size") == nullptr) {
+    root.as_map().set("batch_size", Value(kBatch));
+  }
   if (!takes_new_data || root.find("datasets/predict") != nullptr) return;
   throw UsageError(
       "stepop predict: no data: the config has no datasets/predict; give it in a file of -b, such "

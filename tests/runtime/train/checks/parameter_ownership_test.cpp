@@ -79,7 +79,8 @@ class TestForgetful : public Iterator {
                 [=, this] {
                   if (fault_ == "op device") logits + at::zeros({3}, meta());
                   if (fault_ == "unused") return update_->step(hidden.sum());
-                  if (uses_own() || fault_ == "penalty" || fault_ == "anew") return update_->step(loss);
+                  if (uses_own() || fault_ == "penalty" || fault_ == "anew")
+                    return update_->step(loss);
                   update_->backward(loss, /*retain_graph=*/true);
                   update_->apply();
                   if (head_update_ != nullptr && fault_ != "not called") head_update_->step(loss);

@@ -123,9 +123,9 @@ TEST_CASE("without a metric in the config it is that of the last evaluation, els
 
 TEST_CASE("without a metric in the config, one is told of which it is known what is better") {
   const ScratchFolder folder;
-  const RunSummary run = summarize_run(
-      make_run(folder, "a", "num_steps: 9\n",
-               "{\"step\": 1, \"validation/eval_op/largest\": 3, \"validation/eval_op/loss\": 0.5}\n"));
+  const RunSummary run = summarize_run(make_run(
+      folder, "a", "num_steps: 9\n",
+      "{\"step\": 1, \"validation/eval_op/largest\": 3, \"validation/eval_op/loss\": 0.5}\n"));
   CHECK(run.metric == "validation/eval_op/loss");
   CHECK(run.best == 0.5);
 }
