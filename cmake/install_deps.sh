@@ -74,7 +74,7 @@ install_python_packages() {
     [[ $python ]] || fail "no python3 with the module venv; install python3-venv"
     "$python" -m venv "$venv"
   fi
-  say "installing ${missing[*]} into $venv"
+  say "installing ${missing[*]} into ${folder%%/lib/*}"
   "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-compile "${options[@]}" "${missing[@]}"
 }
 

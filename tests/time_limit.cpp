@@ -151,10 +151,19 @@ class Share {
     before_ = std::move(now);
     const double idle = std::max(0.0, 1 - sum.ran - sum.waited);
     const double part = (idle + sum.ran) / (idle + sum.ran + std::max(0.0, sum.waited));
-    return std::clamp(part, 0.0, 1.0);
+    return std::clamp(part, 0.0, part_of_load());
   }
 
  private:
+  /// Less than 1 while more threads want to run than two for each processor: programs that ended
+  /// since the last call have left no times.
+  static double part_of_load() {
+    static const double most = 2.0 * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
+    int running = 0;
+    std::sscanf(content("/proc/loadavg").c_str(), "%*f %*f %*f %d/", &running);
+    return running > most ? most / running : 1;
+  }
+
   pid_t tests_;
   std::map<pid_t, Turns> before_;
 };

@@ -142,7 +142,8 @@ TEST_CASE("a change that cannot be is refused, and the training goes on as it wa
   CHECK(log.find("unknown key \"optimizer/lrr\": did you mean \"optimizer/lr\"?") !=
         std::string::npos);
   CHECK(log.find("optimizer/lr: 0.01 -> ") == std::string::npos);
-  CHECK(std::filesystem::exists(folder.path(run) + "/train/change.yaml.refused"));
+  CHECK(read_bytes(folder.path(run) + "/train/change.yaml.refused").find("\n# refused: ") !=
+        std::string::npos);
 }
 
 }  // namespace live_change_test

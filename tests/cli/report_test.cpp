@@ -1,4 +1,4 @@
-// `stepop report RUN`. What a browser shows is checked where one is installed.
+// `stepop report RUN ...`. What a browser shows is checked where one is installed.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -311,9 +311,17 @@ TEST_CASE("a report goes where it is told, and what cannot be written is an erro
   };
   refused(" run page", 2,
           "stepop report: page: no such folder; give the folder of a run, logs/<time>_<name>");
-  refused(" run run/configs page.html", 2,
-          "run/configs: not the folder of a run: left out\n"
-          "stepop: stepop report: run/configs: not the folder of a run: it has no configs/");
+  refused(" . run/configs", 2,
+          ".: not the folder of a run: left out\n"
+          "stepop: run/configs: not the folder of a run: left out\n"
+          "stepop: stepop report: .: not the folder of a run: it has no configs/");
+  // The ordinary state after one training and a debug run.
+  CHECK(run_in(folder, "stepop report run run/configs").out.starts_with("run/report.html ("));
+  folder.write("mine.html", "<!doctype html>\n");
+  refused(
+      " run mine.html", 2,
+      "stepop report: mine.html: there already, and no page of stepop report; give another name");
+  CHECK(read_bytes(folder / "mine.html") == "<!doctype html>\n");
   refused(" run none/here.html", 1, "cannot create none/here.html.tmp: No such file or directory");
   refused(" none", 2,
           "stepop report: none: no such folder; give the folder of a run, logs/<time>_<name>");

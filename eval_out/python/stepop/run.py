@@ -84,9 +84,11 @@ class Run:
 
     @property
     def error(self) -> str:
-        """Why its training failed; empty for a run that did not, and after a kill."""
+        """Why its training failed; empty for a run that did not."""
         process = self.process()
-        return process.error if process is not None and self.state == "failed" else ""
+        if process is None or self.state != "failed":
+            return ""
+        return process.error or f"see {self.train / 'log.txt'}"
 
     @property
     def step(self) -> int:
@@ -274,8 +276,8 @@ class Run:
     def _refusal(self, refused: Path) -> str:
         """Why a change was refused, as the comment at the end of its file says."""
         text = refused.read_text(encoding="utf-8", errors="replace")
-        reason = text.rpartition("\n# refused: ")[2].strip()
-        return reason.replace("\n#   ", "\n") or f"see {self.train / 'log.txt'}"
+        _, mark, reason = text.rpartition("\n# refused: ")
+        return reason.strip().replace("\n#   ", "\n") if mark else f"see {self.train / 'log.txt'}"
 
     def _is_alive(self) -> bool:
         """Whether it trains, or its process still ends."""

@@ -86,7 +86,7 @@ def train(
 
     With `wait` the lines of the program are shown (not with `quiet`) until the training is over,
     and a Ctrl-C, SIGTERM or SIGHUP stops it after its step, saved. Without, this returns as soon as the run has its
-    folder, and the training goes on when this Python ends.
+    folder, and the training continues when this Python ends.
 
     Throws StepopError with the program's last lines when it fails; `error.run` is the run's folder
     if it has one.

@@ -203,7 +203,7 @@ class RunTest(unittest.TestCase):
         run = run_of(made)
         self.assertEqual(run.error, "")
         made.state("failed")
-        self.assertEqual(run.error, "")  # as a kill at the end leaves it
+        self.assertEqual(run.error, f"see {made.path / 'train' / 'log.txt'}")  # of an earlier version
         made.state("failed", error="<nan> in step 3\nand more")
         self.assertEqual(run.error, "<nan> in step 3\nand more")
         self.assertIn("<pre", run._repr_html_())

@@ -55,8 +55,9 @@ std::string readers_of(const Value& root, const std::string& path,
     if (names.empty()) continue;
     if (std::ranges::find(names, here->name) != names.end()) {
       const auto near = nearest_paths(path, known, 1);
+      const bool is_beside = !is_at_top && !near.empty() && near.front().starts_with(place + "/");
       return fmt::format("{} registers it, but its code does not read it{}", here->name,
-                         near.empty() ? "" : fmt::format("; it reads \"{}\"", near.front()));
+                         is_beside ? fmt::format("; it reads \"{}\"", near.front()) : "");
     }
     return fmt::format("{} {} it, but not {}, which is the {} here", list_text(names),
                        names.size() == 1 ? "reads" : "read", here->name, catalogue->kind());

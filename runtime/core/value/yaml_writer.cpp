@@ -175,7 +175,7 @@ std::string flow_yaml(const Value& value) {
   return "{" + out + "}";
 }
 
-/// In this file since a short list is shown as YAML.
+/// Defined beside the writer, as a short list is shown as YAML.
 std::string Value::describe() const {
   if (is_list()) {
     const std::string text = count_values(*this) <= kMostShown ? flow_yaml(*this) : "";

@@ -103,7 +103,7 @@ RunDirectory open_run(const Arguments& arguments, const std::string& root) {
 }
 
 std::vector<RunDirectory> open_runs(const Arguments& arguments,
-                                    const std::vector<std::string>& roots) {
+                                    const std::vector<std::string>& roots, size_t fewest) {
   std::vector<RunDirectory> runs;
   std::string problem;
   for (const auto& root : roots) {
@@ -116,7 +116,7 @@ std::vector<RunDirectory> open_runs(const Arguments& arguments,
       fmt::print(stderr, "stepop: {}: not the folder of a run: left out\n", shown_text(root));
     }
   }
-  if (runs.size() < 2) throw UsageError(problem);
+  if (runs.size() < fewest) throw UsageError(problem);
   return runs;
 }
 

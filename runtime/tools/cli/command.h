@@ -81,9 +81,9 @@ RunDirectory open_run(const Arguments& arguments, const std::string& root);
 
 /// The runs in the folders that were given to a command about several. Other folders, such as
 /// logs/debug_runs among logs/*, are reported on the standard error and left out; throws UsageError
-/// when fewer than two are left or one does not exist.
+/// when fewer than `fewest` are left or one does not exist.
 std::vector<RunDirectory> open_runs(const Arguments& arguments,
-                                    const std::vector<std::string>& roots);
+                                    const std::vector<std::string>& roots, size_t fewest = 2);
 
 }  // namespace stepop
 

@@ -179,21 +179,11 @@ std::string short_name(const std::string& symbol) {
   return name.empty() ? "a lambda" : name;  // without -g, a lambda's name is only operator()
 }
 
-/// Whether a function's name is none of the libraries'.
-bool is_of_user(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kOthers = {
-      "std::", "torch::", "at::", "c10::", "fmt::", "stepop::", "__gnu_cxx::", "a lambda"};
-  return !name.empty() && std::ranges::none_of(kOthers, [&](std::string_view begin) {
-    return name.starts_with(begin);
-  });
-}
-
 /// Adds the lines for addresses in one library: function and place, alternating; for an address in
-/// an inlined function, also its callers. Where a compiler keeps only the line of a library's
-/// function that it inlined, the user's function stands alone.
+/// an inlined function, also its callers.
 void add_places(const UserLibrary& library, const std::vector<void*>& addresses,
                 std::vector<std::string>& places) {
-  std::vector<std::string> words = {addr2line_path(), "-aCfi", "-e", library.path};
+  std::vector<std::string> words = {addr2line_path(), "-Cfi", "-e", library.path};
   for (const void* address : addresses) {
     words.push_back(fmt::format("{:#x}", reinterpret_cast<uintptr_t>(address) - library.offset));
   }
@@ -201,37 +191,17 @@ void add_places(const UserLibrary& library, const std::vector<void*>& addresses,
   std::istringstream lines(result.out);
   std::string function;
   std::string place;
-  bool has_place = false;
-  std::string alone;  // the function of an address without a place so far
-  const auto add_alone = [&] {
-    if (alone.empty()) return;
-    const std::string text = "in " + std::exchange(alone, "");
-    if (places.empty() || !places.back().ends_with(text)) places.push_back(text);
-  };
-  while (std::getline(lines, function)) {
-    if (function.starts_with("0x")) {
-      add_alone();
-      has_place = false;
-      continue;
-    }
-    if (!std::getline(lines, place)) break;
+  while (std::getline(lines, function) && std::getline(lines, place)) {
     place = place.substr(0, place.find(" (discriminator"));
     const size_t colon = place.rfind(':');
     if (place.starts_with('?') || colon == std::string::npos) continue;
     if (place.ends_with(":?") || place.ends_with(":0")) continue;
     const std::string file = fs::path(place.substr(0, colon)).lexically_normal().string();
     const std::string known = known_file(file);
-    const std::string name = short_name(function);
-    if (known.empty()) {
-      if (!has_place && is_of_user(name)) alone = name;
-      continue;
-    }
-    has_place = true;
-    alone.clear();
-    std::string text = fmt::format("{}{}: in {}", known, place.substr(colon), name);
+    if (known.empty()) continue;
+    std::string text = fmt::format("{}{}: in {}", known, place.substr(colon), short_name(function));
     if (places.empty() || places.back() != text) places.push_back(std::move(text));
   }
-  add_alone();
 }
 
 }  // namespace
@@ -280,7 +250,7 @@ bool is_path_of_others(std::string_view path) {
 
 size_t shorten_symbol(std::string_view symbol, char* out) {
   // g++'s names of lambdas in arguments of templates, which addr2line cannot read.
-  if (symbol.starts_with("_Z")) return 0;
+  if (symbol.starts_with("_Z") || symbol.starts_with("$_")) return 0;  // Clang's `$_1`
   // The registration derives such a class from a network; the user's function may be inlined in it.
   size_t skipped = std::string_view::npos;
   for (const std::string_view watched :

@@ -28,6 +28,8 @@ constexpr int kNewestClang = 25;
 /// The lines of functions, for messages with places in the user's code. A precompiled header can
 /// only be used together with debug information.
 constexpr const char* kLines = "-g1";
+/// addr2line of Debian 12 does not find functions that Clang inlined by DWARF 5.
+constexpr const char* kLinesFormat = "-gdwarf-4";
 
 /// A path in the form that the user would type in the current folder.
 std::string short_path(const std::string& path) {
@@ -158,7 +160,7 @@ std::vector<std::string> Compiler::compile(const std::string& source, const std:
   std::vector<std::string> words = build_flags();
   const bool is_quick = optimization == Optimization::kQuick && is_clang();
   words.insert(words.end(),
-               {is_quick ? "-O0" : kOptimization, kLines, "-fPIC", "-Wall", "-Wextra",
+               {is_quick ? "-O0" : kOptimization, kLines, kLinesFormat, "-fPIC", "-Wall", "-Wextra",
                 is_clang() ? "-ferror-limit=1" : "-fmax-errors=1", "-MMD", "-MF", rule});
   if (is_clang()) {  // as GCC
     words.insert(words.end(), {"-Werror=reorder-init-list", "-Wno-missing-field-initializers"});
@@ -186,8 +188,8 @@ void Compiler::link(const std::vector<std::string>& objects, const std::string& 
 
 void Compiler::precompile(const std::string& header, const std::string& precompiled) const {
   std::vector<std::string> words = build_flags();
-  words.insert(words.end(),
-               {kOptimization, kLines, "-fPIC", "-x", "c++-header", header, "-o", precompiled});
+  words.insert(words.end(), {kOptimization, kLines, kLinesFormat, "-fPIC", "-x", "c++-header",
+                             header, "-o", precompiled});
   if (is_clang()) words.emplace_back("-fpch-instantiate-templates");
   std::string text;
   run(std::move(words), text);

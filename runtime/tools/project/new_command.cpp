@@ -261,7 +261,7 @@ class NewFiles {
   NewFiles(std::string name, bool is_project, const Source* source)
       : name_(std::move(name)), is_project_(is_project), source_(source) {}
 
-  void add_template(const std::string& kind) {
+  void gather(const std::string& kind) {
     for (const auto& entry : fs::directory_iterator(templates_ / kind)) {
       const auto extension = entry.path().extension();
       const bool is_config = extension == ".yaml" || extension == ".csv";  // a config and its data
@@ -371,7 +371,7 @@ int new_command(const Arguments& arguments, const NewFlags& own) {
   }
   const std::optional<Source> source = read_source(own, name);
   NewFiles files(name, own.project, source ? &*source : nullptr);
-  files.add_template(kind);
+  files.gather(kind);
   files.write(folder);
   if (source) {
     fmt::print("\nWhat became of {}, where it changed:\n", source->files);

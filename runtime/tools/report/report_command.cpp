@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
+#include "runtime/core/system/read_file.h"
 #include "runtime/tools/cli/command.h"
 #include "runtime/tools/report/comparison.h"
 #include "runtime/tools/report/report.h"
@@ -14,6 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Refuses to write over a page of the user's own, such as one that logs/* names last.
+void check_is_ours(const std::string& path) {
+  const auto before = try_read_file(path);
+  if (!before || before->find("by stepop report.") != std::string::npos) return;
+  throw UsageError(fmt::format(
+      "stepop report: {}: there already, and no page of stepop report; give another name", path));
+}
+
 int report_command(const Arguments& arguments, const NoFlags& /*own*/) {
   std::vector<std::string> roots = arguments.operands;
   std::string path;
@@ -21,13 +31,17 @@ int report_command(const Arguments& arguments, const NoFlags& /*own*/) {
     path = roots.back();
     roots.pop_back();
   }
-  if (roots.size() == 1) {
-    const RunDirectory run = open_run(arguments, roots.front());
-    if (path.empty()) path = run.root() + "/report.html";
-    write_report(run, path);
+  const std::vector<RunDirectory> runs = roots.size() == 1
+                                             ? std::vector{open_run(arguments, roots.front())}
+                                             : open_runs(arguments, roots, /*fewest=*/1);
+  if (path.empty()) {
+    const fs::path first = runs.front().root();
+    path = ((runs.size() == 1 ? first : first.parent_path()) / "report.html").string();
+  }
+  check_is_ours(path);
+  if (runs.size() == 1) {
+    write_report(runs.front(), path);
   } else {
-    const std::vector<RunDirectory> runs = open_runs(arguments, roots);
-    if (path.empty()) path = (fs::path(runs.front().root()).parent_path() / "report.html").string();
     write_comparison(runs, path);
   }
   fmt::print("{} ({})\n", path, size_text(static_cast<double>(fs::file_size(path))));

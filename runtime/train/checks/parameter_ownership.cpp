@@ -97,23 +97,40 @@ std::vector<Entry> not_tracked(const Context& context, const std::vector<Entry>&
   return lost;
 }
 
-/// The leaves of the graph of `loss` that require a gradient, each once.
-std::vector<at::Tensor> leaves_of(const at::Tensor& loss) {
+/// A leaf of a loss's graph that requires a gradient.
+struct Leaf {
+  at::Tensor tensor;
+  bool is_of_layer = false;  ///< An operation takes it as the weight or bias of a layer.
+};
+
+/// Whether the input of that number of an operation is a weight or a bias: such as the second of a
+/// convolution. Linear layers transpose their weight.
+bool takes_weight(const std::string& operation, size_t input) {
+  if (operation == "TBackward0" || operation == "EmbeddingBackward0") return input == 0;
+  if (operation == "AddmmBackward0") return input == 0;
+  return input > 0 && (operation == "ConvolutionBackward0" || operation.ends_with("NormBackward0"));
+}
+
+/// The leaves of the graph of `loss`, each once.
+std::vector<Leaf> leaves_of(const at::Tensor& loss) {
   using torch::autograd::Node;
-  std::vector<at::Tensor> leaves;
-  std::vector<Node*> open;
+  std::vector<Leaf> leaves;
+  std::vector<std::pair<Node*, bool>> open;
   std::set<Node*> seen;
-  const auto visit = [&](Node* node) {
-    if (node != nullptr && seen.insert(node).second) open.push_back(node);
+  const auto visit = [&](Node* node, bool is_weight) {
+    if (node != nullptr && seen.insert(node).second) open.emplace_back(node, is_weight);
   };
-  visit(loss.grad_fn().get());
+  visit(loss.grad_fn().get(), false);
   while (!open.empty()) {
-    Node* node = open.back();
+    const auto [node, is_weight] = open.back();
     open.pop_back();
     if (const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node)) {
-      leaves.push_back(leaf->variable);
+      leaves.push_back({leaf->variable, is_weight});
     }
-    for (const auto& edge : node->next_edges()) visit(edge.function.get());
+    const std::string operation = node->name();
+    for (size_t i = 0; i < node->next_edges().size(); ++i) {
+      visit(node->next_edge(i).function.get(), takes_weight(operation, i));
+    }
   }
   return leaves;
 }
@@ -133,7 +150,7 @@ class LeafWatch {
     known.merge(trained_tensors(context_));
     std::vector<at::Tensor> shared;
     std::vector<at::Tensor> anew;
-    for (const auto& leaf : leaves_of(loss)) {
+    for (const auto& [leaf, is_of_layer] : leaves_of(loss)) {
       if (known.contains(identity(leaf))) continue;
       if (batches_.size() == 1) {
         // A weak pointer keeps the address from being used for another tensor.
@@ -141,10 +158,9 @@ class LeafWatch {
       } else if (is_of_first(leaf)) {
         shared.push_back(leaf);
       }
-      if (!is_for_examples(leaf)) anew.push_back(leaf);
+      if (is_of_layer) anew.push_back(leaf);
     }
-    if (batches_.size() == 2 && shared.empty() && !anew.empty() && has_anew_) warn(anew);
-    has_anew_ = batches_.size() == 1 ? has_anew_ || !anew.empty() : has_anew_;
+    if (batches_.size() == 2 && shared.empty() && !anew.empty()) warn(anew);
     const auto strangers =
         not_tracked(context_, shared, [](const at::Tensor& leaf) { return leaf; });
     if (!strangers.empty()) throw error(strangers);
@@ -161,19 +177,12 @@ class LeafWatch {
     });
   }
 
-  /// Whether the tensor has an entry for each example of the batch, as the input of a gradient
-  /// penalty.
-  bool is_for_examples(const at::Tensor& leaf) const {
-    const int64_t examples = context_.clock.batch_examples;
-    return examples <= 1 || (leaf.dim() > 0 && leaf.size(0) % examples == 0);
-  }
-
   void warn(const std::vector<at::Tensor>& anew) const {
     if (!context_.log.is_first("parameters made anew")) return;
     context_.log.warn(fmt::format(
-        "{}: the loss depends on tensors with a gradient that each step makes anew: {}. A layer "
-        "that is made in forward or in step_op is never trained: make it in the constructor, {}. "
-        "What is not to be trained needs no gradient: requires_grad_(false)",
+        "{}: the loss depends on layers that each step makes anew: {}. They are never trained: "
+        "make them in the constructor, {}; what is not to be trained needs no gradient, "
+        "requires_grad_(false) on its parameters",
         update_, shapes_of(anew), kRegisterModule));
   }
 
@@ -198,7 +207,6 @@ class LeafWatch {
   std::string update_;
   std::set<Batch> batches_;
   std::vector<WeakTensor> first_;  ///< Unknown leaves of the first batch.
-  bool has_anew_ = false;          ///< Whether some of these have no entry for each example.
 };
 
 }  // namespace

@@ -25,9 +25,8 @@ void check_all_saved(const Context& context);
 ///
 /// Such a parameter is a leaf of the graph that requires a gradient. A tensor that a step creates,
 /// such as the input of a gradient penalty, is also such a leaf; therefore only a leaf that appears
-/// in the losses of two batches is an error. Other leaves in both, without an entry for each
-/// example, are a warning: a layer that a step makes anew. The graphs of two batches are searched,
-/// no more.
+/// in the losses of two batches is an error. Another one is a warning where an operation takes it
+/// as the weight of a layer. The graphs of two batches are searched, no more.
 void watch_losses(const Context& context);
 
 /// A warning about parameters that two updates train, each by its own loss; or an empty text.

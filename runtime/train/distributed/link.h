@@ -99,8 +99,8 @@ class Link {
   void end_wait(Pending::iterator waiting);
 
   // link_device.cpp
-  /// An operation of all processes, which each calls as its last: in rank 0 it fails as soon as a
-  /// process has ended without it.
+  /// The last operation of each process: in rank 0 it fails as soon as a process has ended without
+  /// it.
   c10::intrusive_ptr<c10d::Work> final_gather();
   std::optional<Clock::time_point> stuck_since();
   void check_final_gather();

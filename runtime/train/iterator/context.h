@@ -51,7 +51,7 @@ struct RunInfo {
   /// Whether this start resumes an existing run.
   bool is_resuming = false;
   /// How it ended, known in `after_training`: `done`; `stopped`, to be resumed; or `changed`: it
-  /// goes on at once with another config.
+  /// continues at once with another config.
   std::string ended = {};
 };
 

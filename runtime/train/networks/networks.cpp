@@ -77,7 +77,7 @@ std::shared_ptr<torch::nn::Module> build_on(const c10::Device& device, const Com
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(failed(error_text(error)).what());  // of the constructor: it may have lines
+    throw Error(failed(error_text(error)).what());  // exit code 1, to which places are added
   }
 }
 

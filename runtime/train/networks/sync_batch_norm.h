@@ -40,7 +40,7 @@ class SyncBatchNorm {
     SyncBatchNorm* before_;
   };
 
-  /// That of the innermost scope of this thread; null without one.
+  /// The one of the innermost scope of this thread; null without one.
   static SyncBatchNorm* of_thread();
 
   World& world() { return world_; }

@@ -227,6 +227,7 @@ void RunLock::end(const std::string& state) {
 }
 
 void RunLock::fail(const std::string& error) {
+  if (self_.state != "running") return;
   constexpr size_t kMostBytes = 8000;
   self_.error = shortened(error, kMostBytes, "\n... (cut)");
   end("failed");

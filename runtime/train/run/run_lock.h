@@ -68,7 +68,7 @@ class RunLock {
 
   /// Writes the final state: `done`, `stopped`, `failed`.
   void end(const std::string& state);
-  /// The same for `failed`, with the reason.
+  /// The same for `failed`, with the reason; nothing after an `end`.
   void fail(const std::string& error);
 
   /// Throws Error when the file belongs to another process or is gone, which every heartbeat

@@ -60,7 +60,7 @@ class LastMetrics {
     return std::nullopt;
   }
 
-  /// The first number of the newest evaluation, preferably one of which it is known what is better;
+  /// The first number of the newest evaluation with a known direction, else its first number,
   /// otherwise that of the last line.
   std::string any_metric(const std::string& eval_op) const {
     if (const auto line = find("\"" + eval_op + "/")) {

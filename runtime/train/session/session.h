@@ -139,8 +139,8 @@ class Session {
   void open_data(uint64_t seed, const c10::Device& device);
   void build_networks(const c10::Device& device);
   void build_context(uint64_t seed, const c10::Device& device);
-  void build_iterator();  ///< And the functor and the hooks.
-  void track_state();
+  void build_iterator();  ///< The functor and the hooks, too.
+  void track_state();     ///< Makes the averages of networks, too.
   void read_plan(const LengthScope& lengths);
   void declare_callbacks();
   void check_plan();

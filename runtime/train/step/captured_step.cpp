@@ -20,7 +20,7 @@
 namespace stepop {
 namespace {
 
-/// The first steps, which run without graphs: in them libraries choose algorithms and take memory:
+/// The number of first steps without graphs, in which libraries choose algorithms and take memory:
 /// as many as PyTorch's documentation of CUDA graphs asks for.
 constexpr int64_t kWarmUps = 3;
 constexpr size_t kMostGraphs = 4;

@@ -200,12 +200,13 @@ def free_text(program: Any, names: Sequence[str]) -> str:
 def in_plain_words(limit: str, shapes: dict[str, list[int]]) -> list[str]:
     """`x.size()[3] <= 32` for `1 + (x.size()[3] - 1) // 32 == 1`, by trying sizes from 1 to eight times that of the
     example while the others stay. Nothing for what holds from half the example's size on; the limit as it is where it
-    holds here and there, as for multiples, or is not understood."""
+    holds here and there, as for multiples, is about several sizes, or is not understood."""
     place = r"(\w+)\.size\(\)\[(\d+)\]"
-    code = compile(re.sub(place, r"shapes['\1'][\2]", limit), "limit", "eval")
+    places = sorted(set(re.findall(place, limit)))
     texts = []
     try:
-        for name, index in sorted(set(re.findall(place, limit))):
+        code = compile(re.sub(place, r"shapes['\1'][\2]", limit), "limit", "eval")
+        for name, index in places:
             own = shapes[name][int(index)]
             held = []
             for size in range(1, 8 * own + 1):
@@ -220,7 +221,7 @@ def in_plain_words(limit: str, shapes: dict[str, list[int]]) -> list[str]:
                 texts.append(f"{name}.size()[{index}] <= {held[-1]}")
     except Exception:  # inputs of other names, as of *args; functions of SymPy
         return [limit]
-    return texts
+    return texts if len(places) == 1 or not texts else [limit]
 
 
 def limits_text(net: Any, programs: dict[str, Any], inputs: Sequence[Any], most: int = 3) -> str:

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+
 #include "tests/scratch_folder.h"
 
 namespace stepop {
@@ -28,8 +30,12 @@ TEST_CASE("a config is resolved once for the same overrides") {
   CHECK(source.resolve({}).root.find("b")->describe() == "1");
   folder.write("base.yaml", "a: 7\n");  // another program writes it, after it was read
   CHECK(source.resolve({{"a", Value(int64_t{2})}}).root.find("b")->describe() == "2");
-  const Value* const root = &source.resolve({{"a", Value(int64_t{2})}}).root;
-  CHECK(root == &source.resolve({{"a", Value(int64_t{2})}}).root);
+  const std::vector<Override> home = {{"home", Value("{env:STEPOP_RUN_SOURCE}")}};
+  ::setenv("STEPOP_RUN_SOURCE", "first", 1);
+  CHECK(source.resolve(home).root.find("home")->describe() == "\"first\"");
+  ::setenv("STEPOP_RUN_SOURCE", "second", 1);
+  CHECK(source.resolve(home).root.find("home")->describe() == "\"first\"");
+  ::unsetenv("STEPOP_RUN_SOURCE");
   CHECK(source.resolve({}).root.find("b")->describe() == "1");
 }
 

@@ -55,7 +55,7 @@ class TestForgetful : public Iterator {
     if (fault_ == "frozen stranger") own_->weight.requires_grad_(false);
     if (fault_ == "frozen stranger") own_->bias.requires_grad_(false);
     if (fault_ == "unused" || fault_ == "both" || uses_own() || fault_ == "penalty" ||
-        fault_ == "not made") {
+        fault_ == "anew" || fault_ == "points" || fault_ == "not made") {
       if (fault_ == "both") head_update_ = &context.update("head_optimizer", {"head"});
       update_ = &context.update("optimizer", {"encoder", "head"});
       return;
@@ -72,6 +72,8 @@ class TestForgetful : public Iterator {
         fault_ == "penalty" ? batch["image"].detach().requires_grad_() : batch["image"];
     auto hidden = encoder_->forward(image);
     if (uses_own()) hidden = own_->forward(hidden);
+    // An input that is no example's: the loss takes its gradient, or trains with it.
+    if (fault_ == "points") hidden = hidden + at::ones({1, 3}).requires_grad_();
     if (fault_ == "anew") hidden = torch::nn::Linear(3, 3)->forward(hidden);
     const auto logits = head_->forward(fault_ == "detached" ? hidden.detach() : hidden);
     const auto loss = at::cross_entropy_loss(logits, batch["class"]);
@@ -79,7 +81,7 @@ class TestForgetful : public Iterator {
                 [=, this] {
                   if (fault_ == "op device") logits + at::zeros({3}, meta());
                   if (fault_ == "unused") return update_->step(hidden.sum());
-                  if (uses_own() || fault_ == "penalty" || fault_ == "anew")
+                  if (uses_own() || fault_ == "penalty" || fault_ == "anew" || fault_ == "points")
                     return update_->step(loss);
                   update_->backward(loss, /*retain_graph=*/true);
                   update_->apply();
@@ -319,15 +321,16 @@ TEST_CASE("a layer that each step makes anew is reported, once") {
     return read_bytes(folder.path("log.txt"));
   };
   const std::string text =
-      "optimizer: the loss depends on tensors with a gradient that each step makes anew: float32 "
-      "[3, 3], float32 [3]. A layer that is made in forward or in step_op is never trained: make "
-      "it in the constructor, layer_ = register_module(\"layer\", torch::nn::Linear(2, 1)). What "
-      "is not to be trained needs no gradient: requires_grad_(false)\n";
+      "optimizer: the loss depends on layers that each step makes anew: float32 [3, 3], float32 "
+      "[3]. They are never trained: make them in the constructor, layer_ = "
+      "register_module(\"layer\", torch::nn::Linear(2, 1)); what is not to be trained needs no "
+      "gradient, requires_grad_(false) on its parameters\n";
   const std::string log = log_of("anew");
   const size_t at = log.find(text);
   CHECK(at != std::string::npos);
   CHECK(log.find("makes anew", at + text.size()) == std::string::npos);
   CHECK(log_of("penalty").find("makes anew") == std::string::npos);
+  CHECK(log_of("points").find("makes anew") == std::string::npos);
 }
 
 TEST_CASE("a module that no update holds gets no gradient from the only update") {

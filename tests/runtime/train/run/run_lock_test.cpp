@@ -62,9 +62,22 @@ TEST_CASE("the file tells who trains, and how it ended") {
     lock.begin();
   }  // nobody said how it ended
   CHECK(process_in(folder).state == "failed");
-  const RunLock lock(path, "2026-11-21T10-00-02");
-  CHECK(lock.before().state == "failed");
-  CHECK(lock.before().started == "2026-11-21T10-00-01");
+  {
+    RunLock lock(path, "2026-11-21T10-00-02");
+    CHECK(lock.before().state == "failed");
+    CHECK(lock.before().started == "2026-11-21T10-00-01");
+    lock.begin();
+    lock.fail("\"x\" is NaN\nin step 3");
+  }
+  CHECK(process_in(folder).state == "failed");
+  CHECK(process_in(folder).error == "\"x\" is NaN\nin step 3");
+  RunLock lock(path, "2026-11-21T10-00-03");
+  CHECK(process_in(folder).error.empty());
+  lock.begin();
+  lock.end("done");
+  lock.fail("what comes after the end, such as a profile that cannot be written");
+  CHECK(process_in(folder).state == "done");
+  CHECK(process_in(folder).error.empty());
 }
 
 TEST_CASE("a second training is refused with the first one's host and pid") {

@@ -121,7 +121,7 @@ TEST_CASE("without a metric in the config it is that of the last evaluation, els
   CHECK(!logged.best);
 }
 
-TEST_CASE("without a metric in the config, one is told of which it is known what is better") {
+TEST_CASE("without a metric in the config, one with a known direction comes first") {
   const ScratchFolder folder;
   const RunSummary run = summarize_run(make_run(
       folder, "a", "num_steps: 9\n",
