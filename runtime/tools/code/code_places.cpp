@@ -250,7 +250,7 @@ bool is_path_of_others(std::string_view path) {
 
 size_t shorten_symbol(std::string_view symbol, char* out) {
   // g++'s names of lambdas in arguments of templates, which addr2line cannot read.
-  if (symbol.starts_with("_Z") || symbol.starts_with("$_")) return 0;  // Clang's `$_1`
+  if (symbol.starts_with("_Z")) return 0;
   // The registration derives such a class from a network; the user's function may be inlined in it.
   size_t skipped = std::string_view::npos;
   for (const std::string_view watched :
@@ -287,7 +287,7 @@ size_t shorten_symbol(std::string_view symbol, char* out) {
   trim();
   if (std::string_view(out, size).ends_with(" const")) size -= 6;
   trim();
-  return size;
+  return std::string_view(out, size).starts_with("$_") ? 0 : size;  // a lambda, as Clang calls it
 }
 
 const std::string& addr2line_path() {
