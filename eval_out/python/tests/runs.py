@@ -31,11 +31,11 @@ class MadeRun:
     def metrics(self):
         return self.path / "train" / "metrics.jsonl"
 
-    def state(self, state, started=TIME, pid=None):
+    def state(self, state, started=TIME, pid=None, error=""):
         """`running` is this very process, unless another is given."""
         pid = os.getpid() if pid is None else pid
         host = os.uname().nodename
-        process = Process(state, host, pid, started, _boot(), _ticks(pid))
+        process = Process(state, host, pid, started, _boot(), _ticks(pid), error)
         text = json.dumps(process._asdict())
         (self.path / "train" / "process.json").write_text(text)
 

@@ -67,7 +67,7 @@ class ToolsTest(unittest.TestCase):
         self.assertEqual((str(path), path.is_file()), (f"{files.RUN}/model.pt", True))
 
     def test_settings_are_written_for_a_training(self):
-        path = stepop.tune(DIGITS, {"seed": 2}, time="1s", output="mine.yaml", quiet=True)
+        path = stepop.tune(DIGITS, {"seed": 2}, time="5s", output="mine.yaml", quiet=True)
         self.assertEqual((str(path), path.is_file()), ("mine.yaml", True))
         run = stepop.train([DIGITS, path], {"num_steps": 2}, quiet=True)
         self.assertEqual(run.step, 2)
