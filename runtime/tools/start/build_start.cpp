@@ -15,6 +15,7 @@
 #include "runtime/tools/start/ranked_by.h"
 #include "runtime/tools/trial/dry_run.h"
 #include "runtime/tools/trial/repeat_check.h"
+#include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/checkpoint/checkpoint_folder.h"
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/run/provenance.h"
@@ -134,6 +135,11 @@ int check_start(const Arguments& arguments, const OpenedStart& opened, const Bui
   if (repeats.warning.empty()) return 0;
   console.warn(repeats.warning);
   return repeats.is_from_iterator ? kDoesNotRepeat : 0;
+}
+
+void save_beginning(const BuiltStart& built, const RunDirectory& directory) {
+  if (!built.is_from_elsewhere) return;
+  save_checkpoint(directory.checkpoints(), built.session->checkpoint());
 }
 
 }  // namespace stepop

@@ -39,4 +39,8 @@ int check_start(const Arguments& arguments, const OpenedStart& opened, const Bui
 /// The lines in which a config differs from the session's.
 std::string differences_to(const std::string& yaml, const Session& session);
 
+/// Saves weights that came from elsewhere: should this start be killed early, the next one finds
+/// them in the run.
+void save_beginning(const BuiltStart& built, const RunDirectory& directory);
+
 }  // namespace stepop
