@@ -8,6 +8,8 @@
 #include "runtime/tools/cli/arguments.h"
 #include "runtime/tools/code/crash_message.h"
 #include "runtime/tools/start/open_start.h"
+#include "runtime/train/distributed/world.h"
+#include "runtime/train/run/run_directory.h"
 #include "runtime/train/session/session.h"
 
 namespace stepop {
@@ -38,6 +40,17 @@ int check_start(const Arguments& arguments, const OpenedStart& opened, const Bui
 
 /// The lines in which a config differs from the session's.
 std::string differences_to(const std::string& yaml, const Session& session);
+
+/// A start that follows from the command line in three steps, each of which needs what the one
+/// before it found: open_start, build_start, begin_start. All processes of `world` take them; rank
+/// 0 alone reads configs and checkpoints, and writes.
+struct Start {
+  const Arguments& arguments;
+  World& world;
+  Console& console;
+  OpenedStart opened;
+  BuiltStart built;
+};
 
 /// Saves weights that came from elsewhere: should this start be killed early, the next one finds
 /// them in the run.

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/tools/start/start.h"
+#include "runtime/tools/start/build_start.h"
 #include "runtime/train/run/run_directory.h"
 
 namespace stepop {

@@ -3,26 +3,11 @@
 #include <chrono>
 #include <string>
 
-#include "runtime/core/log/console.h"
-#include "runtime/tools/cli/arguments.h"
 #include "runtime/tools/start/build_start.h"
-#include "runtime/tools/start/open_start.h"
 #include "runtime/tools/start/train_run.h"
-#include "runtime/train/distributed/world.h"
 #include "runtime/train/run/run_directory.h"
 
 namespace stepop {
-
-/// A start that follows from the command line in three steps, each of which needs what the one
-/// before it found: open_start, build_start, begin_start. All processes of `world` take them; rank
-/// 0 alone reads configs and checkpoints, and writes.
-struct Start {
-  const Arguments& arguments;
-  World& world;
-  Console& console;
-  OpenedStart opened;
-  BuiltStart built;
-};
 
 /// Takes the folder of -p, or makes one, and locks it for a training. After that nothing can be
 /// wrong any more with config and checkpoint.
