@@ -35,16 +35,21 @@ std::string class_of_another_file(const Value& root, const std::string& path, co
       component, name->as_text(), name->origin().text());
 }
 
-/// Lists other components of the same kind, not in this run, that read the key. The top-level keys
-/// are those of iterators.
-std::string readers_of(const Value& root, const std::string& path,
-                       const std::vector<std::string>& known) {
+struct Readers {
+  std::string text = {};            ///< Empty when no component reads the key.
+  bool is_registered_here = false;  ///< By the very component that has the key.
+};
+
+/// The components of the kind at that place that register the key. The top-level keys are those of
+/// iterators.
+Readers readers_of(const Value& root, const std::string& path,
+                   const std::vector<std::string>& known) {
   const size_t slash = path.rfind('/');
   const bool is_at_top = slash == std::string::npos;
   const std::string place = is_at_top ? "iterator" : path.substr(0, slash);
   const std::string key = is_at_top ? path : path.substr(slash + 1);
   const Value* component = root.find(place);
-  if (component == nullptr) return "";
+  if (component == nullptr) return {};
   for (const auto& [catalogue, here] : components_at(*component, place)) {
     std::vector<std::string> names;
     for (const auto& [name, about, file, line] : catalogue->registrations()) {
@@ -56,13 +61,14 @@ std::string readers_of(const Value& root, const std::string& path,
     if (std::ranges::find(names, here->name) != names.end()) {
       const auto near = nearest_paths(path, known, 1);
       const bool is_beside = !is_at_top && !near.empty() && near.front().starts_with(place + "/");
-      return fmt::format("{} registers it, but its code does not read it{}", here->name,
-                         is_beside ? fmt::format("; it reads \"{}\"", near.front()) : "");
+      return {fmt::format("{} registers it, but its code does not read it{}", here->name,
+                          is_beside ? fmt::format("; it reads \"{}\"", near.front()) : ""),
+              true};
     }
-    return fmt::format("{} {} it, but not {}, which is the {} here", list_text(names),
-                       names.size() == 1 ? "reads" : "read", here->name, catalogue->kind());
+    return {fmt::format("{} {} it, but not {}, which is the {} here", list_text(names),
+                        names.size() == 1 ? "reads" : "read", here->name, catalogue->kind())};
   }
-  return "";
+  return {};
 }
 
 /// What is wrong with the unread key `path`, and what would help: first by its meaning, then by its
@@ -82,8 +88,9 @@ std::string help_for(const Value& root, const std::string& path, const Value& va
         "below the other in a file",
         with_slashes, with_slashes);
   }
+  const auto [readers, is_registered_here] = readers_of(root, path, known);
+  if (is_registered_here) return readers;
   const std::string other = class_of_another_file(root, path, value);
-  const std::string readers = readers_of(root, path, known);
   if (!other.empty() && !readers.empty()) return other;
   const auto nearest = nearest_paths(path, known, 1);
   const bool is_plural = !nearest.empty() && (nearest[0] == path + "s" || path == nearest[0] + "s");

@@ -91,7 +91,8 @@ const ScratchFolder& files() {
         {script, folder.path(), STEPOP_SOURCE_DIR "/eval_out/python:" + packages});
     return true;
   }();
-  return done ? folder : folder;
+  REQUIRE(done);
+  return folder;
 }
 
 /// How far a training is from PyTorch's.

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <torch/nn/modules/linear.h>
 
 #include <algorithm>
 #include <set>
@@ -10,6 +11,8 @@
 
 #include "runtime/core/config/resolve.h"
 #include "runtime/core/value/yaml_reader.h"
+#include "runtime/train/iterator/iterator.h"
+#include "runtime/train/networks/network.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/runtime/train/loop/trainer.h"
@@ -38,6 +41,39 @@ std::string rows_of_all_keys() {
     text += fmt::format("| `{}` | {} | {} | {} |\n", key.path, type, key.default_value, key.about);
   }
   return text;
+}
+
+/// Registers a key under another name than it reads.
+class TestMisspells : public Network {
+ public:
+  explicit TestMisspells(const Config& params) {
+    const int64_t width = params.get_at_least("widht", 1, 9);
+    layer_ = register_module("layer", torch::nn::Linear(9, width));
+  }
+  at::Tensor forward(const at::Tensor& input) override { return layer_(input.flatten(1)); }
+
+ private:
+  torch::nn::Linear layer_ = nullptr;
+};
+STEPOP_REGISTER_MODEL(TestMisspells, {"For tests.", {{"width", "9", "of the layer"}}});
+
+TEST_CASE("a key that a component registers and reads under another name is told so") {
+  const std::string yaml =
+      "iterator: Classifier\ndevice: cpu\nmodel: {class: TestMisspells}\nbatch_size: 4\n"
+      "datasets: {train: {class: Synthetic, size: 8, shape: [1, 3, 3], classes: 3}}\n"
+      "num_steps: 1\noptimizer: SGD\n";
+  const std::string text =
+      "unknown key \"model/width\": TestMisspells registers it, but its code does not read it; it "
+      "reads \"model/widht\"";
+  // Also where the class comes from another file than the key.
+  for (const char* file : {"a.yaml", "b.yaml"}) {
+    CAPTURE(file);
+    Value root = parse_yaml(yaml, {"a.yaml", 0});
+    root.find("model")->as_map().set("width", Value(int64_t{4}).set_origin({file, 1}));
+    const std::string message =
+        message_of([&] { Session(Config(std::move(root)), true, false, false); });
+    CHECK(message.find(text) != std::string::npos);
+  }
 }
 
 TEST_CASE("the keys in configs/README.md are as the runtime has them") {
