@@ -254,6 +254,10 @@ TEST_CASE("after an error in user code, what to type takes the code that was fix
   const auto failed = run_with_cache(folder, "stepop -n first -b denoiser.yaml -t" + kShort);
   CHECK(failed.exit_code == 1);
   CHECK(contains(failed.err, "the loss has the shape [32]"));
+  const std::string process =
+      run_in(folder, "cat logs/*_first/train/process.json").out;  // for whoever looks later
+  CHECK(contains(process, "failed"));
+  CHECK(contains(process, "the loss has the shape [32]"));
   const size_t at =
       failed.err.find("nothing was saved yet; once the cause is fixed, start again with:  ");
   REQUIRE(at != std::string::npos);
