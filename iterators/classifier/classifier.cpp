@@ -49,21 +49,45 @@ at::Tensor compact(const at::Tensor& classes, int64_t count, bool with_left_out)
 /// count. Those of tokens are ragged, as batches may have other lengths.
 class Classifier : public Iterator {
  public:
-  explicit Classifier(const Context& context)
+  struct Params {
+    std::string input = "image";
+    std::string target = kUsualTarget;
+    int64_t ignore = kLeftOutLabel;
+    double label_smoothing = 0;
+
+    void declare(Parameters& p) {
+      p.add("input", input, "the batch's key of what goes into the network");
+      p.add("target", target,
+            "the batch's key of the classes, int64 [B, ...]; or of soft labels, float [B, classes, "
+            "...]");
+      p.add("ignore", ignore,
+            "the label that does not count, as -100 never does; 255 for Pascal VOC and Cityscapes");
+      p.add("label_smoothing", label_smoothing,
+            "0 to 1: the share of the target that goes to all classes", at_least(0).at_most(1));
+      p.describe({"class_weights",
+                  "null",
+                  "a list, how much each class counts; or balanced: n / (classes * count of the "
+                  "class), from the training split",
+                  false,
+                  {"list of number | 'balanced'"}});
+      p.describe({"metrics/<name>",
+                  "none",
+                  "{class: F1}: logged over all steps since the last log; `stepop list metric`",
+                  false,
+                  {"component metric"}});
+    }
+  };
+
+  Classifier(const Params& params, const Context& context)
       : Iterator(context),
         model_(context.network<Network>()),
         update_(context.update()),
         metrics_(context),
-        input_(context.config.get("input", "image")),
-        target_(context.config.get("target", kUsualTarget)),
-        ignore_(context.config.get("ignore", kLeftOutLabel)),
-        label_smoothing_(context.config.get("label_smoothing", 0.0)),
-        weights_(context, target_, ignore_) {
-    if (label_smoothing_ >= 0 && label_smoothing_ <= 1) return;
-    throw context.config.error("label_smoothing",
-                               "expected a number from 0 to 1, found " +
-                                   context.config.peek("label_smoothing")->describe());
-  }
+        input_(params.input),
+        target_(params.target),
+        ignore_(params.ignore),
+        label_smoothing_(params.label_smoothing),
+        weights_(context, target_, ignore_) {}
 
   StepOps step_op(const Batch& batch) override {
     const auto input = at_key(batch, input_, "input");
@@ -177,19 +201,7 @@ class Classifier : public Iterator {
 STEPOP_REGISTER_ITERATOR(
     Classifier,
     {"Cross entropy for any network that gives logits [B, classes, ...]: of images, pixels, "
-     "tokens.",
-     {{"input", "image", "the batch's key of what goes into the network"},
-      {"target", "class",
-       "the batch's key of the classes, int64 [B, ...]; or of soft labels, float [B, classes, "
-       "...]"},
-      {"ignore", "-100",
-       "the label that does not count, as -100 never does; 255 for Pascal VOC and Cityscapes"},
-      {"label_smoothing", "0", "0 to 1: the share of the target that goes to all classes"},
-      {"class_weights", "null",
-       "a list, how much each class counts; or balanced: n / (classes * count of the class), from "
-       "the training split"},
-      {"metrics/<name>", "none",
-       "{class: F1}: logged over all steps since the last log; `stepop list metric`"}}});
+     "tokens."});
 
 }  // namespace
 }  // namespace stepop

@@ -27,6 +27,22 @@ namespace {
 /// values, and of losses, like DL-Art-School's ExtensibleTrainer. README.md lists all keys.
 class ExtensibleTrainer : public Iterator {
  public:
+  /// Its parts read these by themselves.
+  struct Params {
+    static void declare(Parameters& p) {
+      p.describe(
+          {"steps", "", "name -> {training, injectors, losses, optimizer, ...}", false, {"map"}});
+      p.describe(
+          {"train", "none", "learning rates of all steps, as in DL-Art-School", false, {"map"}});
+      p.describe({"logger",
+                  "none",
+                  "{visuals: [state, ...], visual_debug_rate: 500}: pictures",
+                  false,
+                  {"map"}});
+      p.describe({"eval", "none", "{output_state: [state, ...], evaluators: ...}", false, {"map"}});
+    }
+  };
+
   explicit ExtensibleTrainer(const Context& context)
       : Iterator(context),
         visuals_(names_at("logger/visuals")),
@@ -224,12 +240,7 @@ class ExtensibleTrainer : public Iterator {
 }();
 
 STEPOP_REGISTER_ITERATOR(ExtensibleTrainer,
-                         {"A training that its config describes: steps of injectors and losses.",
-                          {{"steps", "", "name -> {training, injectors, losses, optimizer, ...}"},
-                           {"train", "none", "learning rates of all steps, as in DL-Art-School"},
-                           {"logger", "none",
-                            "{visuals: [state, ...], visual_debug_rate: 500}: pictures"},
-                           {"eval", "none", "{output_state: [state, ...], evaluators: ...}"}}});
+                         {"A training that its config describes: steps of injectors and losses."});
 
 }  // namespace
 }  // namespace stepop::extensible

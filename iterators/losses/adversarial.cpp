@@ -29,6 +29,11 @@ const std::vector<std::string>& gan_type_names() {
   return names;
 }
 
+GanType gan_type_of(const std::string& name) {
+  const auto& names = gan_type_names();
+  return static_cast<GanType>(std::ranges::find(names, name) - names.begin());
+}
+
 at::Tensor generator_loss(GanType type, const at::Tensor& real, const at::Tensor& fake) {
   const at::Tensor f = float_of(fake);
   switch (type) {

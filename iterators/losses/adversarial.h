@@ -22,6 +22,8 @@ enum class GanType { kGan, kPixGan, kRaGan, kMaxSpread, kLsGan, kHinge };
 
 /// The names above, in their order.
 const std::vector<std::string>& gan_type_names();
+/// `name` is one of them.
+GanType gan_type_of(const std::string& name);
 
 /// Whether the generator's loss also uses real examples.
 inline bool generator_needs_real(GanType type) { return type == GanType::kRaGan; }

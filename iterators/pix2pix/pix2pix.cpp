@@ -28,19 +28,43 @@ namespace {
 /// Each step trains the discriminator first, and the generator then against the new discriminator.
 class Pix2Pix : public Iterator {
  public:
-  explicit Pix2Pix(const Context& context)
+  struct Params {
+    double label_smoothing = 0;
+    int64_t image_pool = 0;
+
+    void declare(Parameters& p) {
+      p.describe({"generator_optimizer", "", "as `optimizer`", false, {"component optimizer"}});
+      p.describe({"discriminator_optimizer",
+                  "generator_optimizer",
+                  "as `optimizer`",
+                  false,
+                  {"component optimizer"}});
+      p.describe({"loss_spec",
+                  "basic",
+                  "the losses that there are: `stepop list \"loss spec\"`",
+                  false,
+                  {"component loss spec"}});
+      p.describe({"losses/<name>",
+                  "",
+                  "their weights: {weight: 100}; or one more: {loss: l2, weight: 1, tags: [G]}",
+                  false,
+                  {"any"}});
+      p.add("label_smoothing", label_smoothing,
+            "how much less than 1 the discriminator is to say of real pairs",
+            at_least(0).below(0.5));
+      p.add("image_pool", image_pool,
+            "how many earlier fakes the discriminator is shown again, 50 in CycleGAN", at_least(0));
+    }
+  };
+
+  Pix2Pix(const Params& params, const Context& context)
       : Iterator(context),
         generator_(context.network<Network>("generator")),
         discriminator_(context.network<MultiNetwork>("discriminator")),
         g_update_(context.update("generator_optimizer", {"generator"})),
         d_update_(discriminator_update(context)),
         losses_(context, "losses", losses::named_loss_specs(context, "loss_spec", "basic")),
-        pool_(context, context.config.get_at_least("image_pool", 0, 0)) {
-    const auto smoothing = context.config.get("label_smoothing", 0.0);
-    if (!(smoothing >= 0 && smoothing < 0.5)) {
-      throw context.config.error("label_smoothing",
-                                 fmt::format("expected 0 to 0.5, found {}", smoothing));
-    }
+        pool_(context, params.image_pool) {
     for (const auto& name : losses_.names("D")) {
       if (name == "D_real" || name == "D_fake") continue;
       throw context.config.error("losses/" + name,
@@ -155,17 +179,8 @@ class Pix2Pix : public Iterator {
   ImagePool pool_;
 };
 
-STEPOP_REGISTER_ITERATOR(
-    Pix2Pix,
-    {"Translates images: a generator, and a discriminator of patches.",
-     {{"generator_optimizer", "", ""},
-      {"discriminator_optimizer", "generator_optimizer", ""},
-      {"loss_spec", "basic", "the losses that there are: `stepop list \"loss spec\"`"},
-      {"losses/<name>", "",
-       "their weights: {weight: 100}; or one more: {loss: l2, weight: 1, tags: [G]}"},
-      {"label_smoothing", "0", "how much less than 1 the discriminator is to say of real pairs"},
-      {"image_pool", "0",
-       "how many earlier fakes the discriminator is shown again, 50 in CycleGAN"}}});
+STEPOP_REGISTER_ITERATOR(Pix2Pix,
+                         {"Translates images: a generator, and a discriminator of patches."});
 
 }  // namespace
 }  // namespace stepop::pix2pix

@@ -18,16 +18,12 @@ namespace {
 
 /// The numbers of steps for which each part is trained in turn, `ratios: [main, discriminator]`.
 struct Ratios {
-  explicit Ratios(const Config& config) {
-    const auto ratios = config.get("ratios", std::vector<int64_t>{1, 1});
-    const bool fits = ratios.size() == 2 && ratios[0] >= 0 && ratios[1] >= 0;
-    if (!fits || ratios[0] + ratios[1] == 0) {
-      throw config.error("ratios",
-                         "expected two numbers of steps, [main, discriminator], of 0 or more and "
-                         "not both 0, such as [1, 1]");
-    }
-    main = ratios[0];
-    all = ratios[0] + ratios[1];
+  Ratios(const std::array<int64_t, 2>& ratios, const Config& config)
+      : main(ratios[0]), all(ratios[0] + ratios[1]) {
+    if (all > 0) return;
+    throw config.error("ratios",
+                       "expected two numbers of steps, [main, discriminator], of 0 or more and "
+                       "not both 0, such as [1, 1]");
   }
 
   /// Whether the step after `step` complete steps trains the main part. Steps count over the whole
@@ -35,25 +31,47 @@ struct Ratios {
   bool is_main(int64_t step) const { return step % all < main; }
   bool has_both() const { return main > 0 && main < all; }
 
-  int64_t main = 1;
-  int64_t all = 2;
+  int64_t main;
+  int64_t all;
 };
 
 /// Trains the two competing parts of a model in turn, like game_gen's AdversarialTrainer.
 class AdversarialTrainer : public LossModelTrainer {
  public:
-  explicit AdversarialTrainer(const Context& context)
+  struct Params {
+    std::array<int64_t, 2> ratios = {1, 1};
+    std::optional<std::vector<std::string>> main;
+    std::optional<std::vector<std::string>> discriminator;
+
+    void declare(Parameters& p) {
+      p.add("ratios", ratios, "[main, discriminator]: steps in which each is trained, in turn",
+            at_least(0));
+      p.add("focus/main", main,
+            "sub-modules that are the main part; by default those of the model's focus_main()");
+      p.add("focus/discriminator", discriminator,
+            "sub-modules that compete with it; by default those of the model's focus_disc()");
+      p.describe({"discriminator_optimizer",
+                  "none",
+                  "for the discriminator; else optimizer trains both",
+                  false,
+                  {"component optimizer"}});
+      LossModelTrainer::declare(p);
+    }
+  };
+
+  AdversarialTrainer(const Params& params, const Context& context)
       : LossModelTrainer(context),
         adversarial_(context.network<AdversarialModel>()),
-        ratios_(config()) {
+        ratios_(params.ratios, config()),
+        main_names_(params.main),
+        disc_names_(params.discriminator) {
     if (config().has("freeze")) {
       throw config().error("freeze",
                            "AdversarialTrainer says itself what is trained when: leave the "
                            "sub-modules out of focus/main and focus/discriminator instead");
     }
-    if (config().has("focus")) {
-      main_names_ = config().get<std::vector<std::string>>("focus/main");
-      disc_names_ = config().get<std::vector<std::string>>("focus/discriminator");
+    if (main_names_.has_value() != disc_names_.has_value()) {
+      throw config().error("focus", "expected both parts, main and discriminator");
     }
     const NamedParameters of_disc = parameters_in_focus(false);
     const NamedParameters of_main = parameters_in_focus(true);
@@ -151,15 +169,8 @@ class AdversarialTrainer : public LossModelTrainer {
   Update* disc_update_ = nullptr;
 };
 
-STEPOP_REGISTER_ITERATOR(
-    AdversarialTrainer,
-    {"Trains a model of two parts that compete (AdversarialModel), in turn.",
-     {{"ratios", "[1, 1]", "[main, discriminator]: steps in which each is trained, in turn"},
-      {"focus/main", "the model's focus_main()", "sub-modules that are the main part"},
-      {"focus/discriminator", "the model's focus_disc()", "sub-modules that compete with it"},
-      {"discriminator_optimizer", "none", "for the discriminator; else optimizer trains both"},
-      {"inputs", "none", "{name of the model: key of the batch}, where they differ"},
-      {"sampling", "none", "{name: {class: ImageToImage, when: 500}}: samplers"}}});
+STEPOP_REGISTER_ITERATOR(AdversarialTrainer, {"Trains a model of two parts that compete "
+                                              "(AdversarialModel), in turn."});
 
 }  // namespace
 }  // namespace stepop

@@ -56,6 +56,16 @@ WeightedMean of_examples(const std::string& name, const WeightedMean& mean, int6
 
 }  // namespace
 
+void LossModelTrainer::declare(Parameters& p) {
+  p.describe({"inputs",
+              "none",
+              "{name of the model: key of the batch}, where they differ",
+              false,
+              {"map"}});
+  p.describe(
+      {"sampling", "none", "{name: {class: NoiseToImage, when: 500}}: samplers", false, {"map"}});
+}
+
 LossModelTrainer::LossModelTrainer(const Context& context)
     : Iterator(context),
       model_(context.network<LossModel>()),
@@ -119,6 +129,10 @@ namespace {
 /// Trains a model that computes its own loss, like game_gen's Trainer.
 class Trainer : public LossModelTrainer {
  public:
+  struct Params {
+    static void declare(Parameters& p) { LossModelTrainer::declare(p); }
+  };
+
   explicit Trainer(const Context& context) : LossModelTrainer(context), update_(context.update()) {}
 
  protected:
@@ -128,10 +142,7 @@ class Trainer : public LossModelTrainer {
   Update& update_;
 };
 
-STEPOP_REGISTER_ITERATOR(
-    Trainer, {"Trains a model that knows its loss (LossModel).",
-              {{"inputs", "none", "{name of the model: key of the batch}, where they differ"},
-               {"sampling", "none", "{name: {class: NoiseToImage, when: 500}}: samplers"}}});
+STEPOP_REGISTER_ITERATOR(Trainer, {"Trains a model that knows its loss (LossModel)."});
 
 }  // namespace
 }  // namespace stepop

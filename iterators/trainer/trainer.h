@@ -14,6 +14,9 @@ namespace stepop {
 /// adds the samplers.
 class LossModelTrainer : public Iterator {
  public:
+  /// The parameters that all of these have.
+  static void declare(Parameters& p);
+
   explicit LossModelTrainer(const Context& context);
 
   StepOps step_op(const Batch& batch) override;

@@ -83,17 +83,32 @@ class Criterion {
 /// Batches: `stickman` [B, pose_channels, W, W], `appearance` [B, img_channels, W, W] and `target`
 /// [B, 3, W, W], the person of the appearance in the pose of the stickman; all in [-1, 1].
 ///
-/// Config: `losses`, by `Criterion`; `eval_mode`, the mode of the network outside of training,
-/// `train` by default; `transfer_appearances`, how many rows a transfer matrix has, 5 by default.
+/// Config: `losses`, by `Criterion`.
 class VUNetIterator : public Iterator {
  public:
-  explicit VUNetIterator(const Context& context)
+  struct Params {
+    std::string eval_mode = "train";
+    int64_t transfer_appearances = 5;
+
+    void declare(Parameters& p) {
+      p.describe({"losses/<name>",
+                  "",
+                  "color_L1, color_L2, color_chroma, color_gradient, KL, perceptual: {weight: 1}",
+                  false,
+                  {"any"}});
+      p.add("eval_mode", eval_mode, "outside of training",
+            one_of({"train", "appearance_transfer", "sample_appearance"}));
+      p.add("transfer_appearances", transfer_appearances, "rows of a transfer matrix", at_least(1));
+    }
+  };
+
+  VUNetIterator(const Params& params, const Context& context)
       : Iterator(context),
         model_(context.network<VUNet>()),
         update_(context.update()),
         criterion_(context),
-        eval_mode_(read_mode(context.config)),
-        appearances_(context.config.get_at_least("transfer_appearances", 1, 5)) {}
+        eval_mode_(VUNet::mode_of(params.eval_mode)),
+        appearances_(params.transfer_appearances) {}
 
   StepOps step_op(const Batch& batch) override {
     const VUNet::Inputs inputs{batch["stickman"], batch["appearance"]};
@@ -128,16 +143,6 @@ class VUNetIterator : public Iterator {
   }
 
  private:
-  static Mode read_mode(const Config& config) {
-    try {
-      return VUNet::mode_of(config.get("eval_mode", "train"));
-    } catch (const UsageError&) {
-      throw;
-    } catch (const Error& error) {
-      throw config.error("eval_mode", error.what());
-    }
-  }
-
   Prediction predict(const VUNet::Inputs& inputs, Mode mode) const {
     const at::Tensor image = model_->forward(inputs, mode);
     const auto& saved = model_->saved_tensors();
@@ -188,14 +193,8 @@ class VUNetIterator : public Iterator {
   int64_t appearances_;
 };
 
-STEPOP_REGISTER_ITERATOR(
-    VUNetIterator,
-    {"Renders the person of one image in the pose of another: VUNet.",
-     {{"losses/<name>", "",
-       "color_L1, color_L2, color_chroma, color_gradient, KL, perceptual: {weight: 1}"},
-      {"eval_mode", "train",
-       "outside of training: train, appearance_transfer or sample_appearance"},
-      {"transfer_appearances", "5", "rows of a transfer matrix"}}});
+STEPOP_REGISTER_ITERATOR(VUNetIterator,
+                         {"Renders the person of one image in the pose of another: VUNet."});
 
 }  // namespace
 }  // namespace stepop

@@ -118,28 +118,28 @@ namespace {
 using autoencoder_kl::Layer;
 using autoencoder_kl::Residual;
 
-/// The channels of each level, the largest images first.
-std::vector<int64_t> read_levels(const Config& params) {
-  const int64_t base = params.get_at_least("base_channels", 1, 32);
-  auto levels = params.get("channel_mult", std::vector<int64_t>{1, 2});
-  const bool fits = !levels.empty() && levels.size() <= 16 &&
-                    std::all_of(levels.begin(), levels.end(), [](int64_t m) { return m > 0; });
-  if (!fits) throw params.error("channel_mult", "expected a number of 1 or more for each level");
-  for (auto& level : levels) level *= base;
-  return levels;
-}
-
 }  // namespace
 
-AutoencoderKL::AutoencoderKL(const Config& params)
-    : channels_(params.get_at_least("channels", 1, 3)),
-      latent_channels_(params.get_at_least("latent_channels", 1, 4)) {
-  const std::vector<int64_t> levels = read_levels(params);
+void AutoencoderKL::Params::declare(Parameters& p) {
+  p.add("image_size", image_size, "height and width", at_least(1));
+  p.add("channels", channels, "of the images", at_least(1));
+  p.add("latent_channels", latent_channels, "of the latents", at_least(1));
+  p.add("base_channels", base_channels, "of the first layer", at_least(1));
+  p.add("channel_mult", channel_mult,
+        "channels of each level, times the base; each has half of the size", at_least(1));
+}
+
+AutoencoderKL::AutoencoderKL(const Params& params, const Config& config)
+    : channels_(params.channels), latent_channels_(params.latent_channels) {
+  std::vector<int64_t> levels = params.channel_mult;  // channels, the largest images first
+  if (levels.empty() || levels.size() > 16) {
+    throw config.error("channel_mult", "expected a number for each level, 1 to 16 of them");
+  }
+  for (auto& level : levels) level *= params.base_channels;
   factor_ = int64_t{1} << (levels.size() - 1);
-  const auto size = params.get("image_size", std::vector<int64_t>{32, 32});
-  if (size.size() != 2 || size[0] < 1 || size[1] < 1 || size[0] % factor_ != 0 ||
-      size[1] % factor_ != 0) {
-    throw params.error("image_size",
+  const auto& size = params.image_size;
+  if (size[0] % factor_ != 0 || size[1] % factor_ != 0) {
+    throw config.error("image_size",
                        fmt::format("expected [height, width], multiples of {}: channel_mult has {} "
                                    "levels",
                                    factor_, levels.size()));
@@ -193,12 +193,6 @@ at::Tensor AutoencoderKL::Posterior::kl() const {
 }
 
 STEPOP_REGISTER_MODEL(AutoencoderKL,
-                      {"An autoencoder with normally distributed latents, of convolutions.",
-                       {{"image_size", "[32, 32]", "height and width"},
-                        {"channels", "3", "of the images"},
-                        {"latent_channels", "4", "of the latents"},
-                        {"base_channels", "32", "of the first layer"},
-                        {"channel_mult", "[1, 2]",
-                         "channels of each level, times the base; each has half of the size"}}});
+                      {"An autoencoder with normally distributed latents, of convolutions."});
 
 }  // namespace stepop

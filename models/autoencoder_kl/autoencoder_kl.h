@@ -3,10 +3,12 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "runtime/core/components/parameters.h"
 #include "runtime/core/config/config.h"
 
 namespace stepop {
@@ -19,8 +21,18 @@ class Stack;
 /// convolutions, as in the first stage of latent diffusion (Rombach et al., 2022).
 class AutoencoderKL : public torch::nn::Module {
  public:
-  /// `params` is the model's part of the config. Throws UsageError for sizes that do not fit.
-  explicit AutoencoderKL(const Config& params);
+  struct Params {
+    std::array<int64_t, 2> image_size = {32, 32};
+    int64_t channels = 3;
+    int64_t latent_channels = 4;
+    int64_t base_channels = 32;
+    std::vector<int64_t> channel_mult = {1, 2};
+
+    void declare(Parameters& p);
+  };
+
+  /// `config` is the model's part of the config. Throws UsageError for sizes that do not fit.
+  AutoencoderKL(const Params& params, const Config& config);
 
   /// The distribution of the latents; each tensor is [B, latent_channels, h, w].
   struct Posterior {

@@ -12,6 +12,7 @@
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 
+#include <array>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -123,22 +124,46 @@ class Block : public nn::Module {
 /// `num_classes` means no class. Parameters have the names of facebookresearch/DiT.
 class DiT : public MultiNetwork {
  public:
-  explicit DiT(const Config& params)
-      : channels_(params.get_at_least("channels", 1, 3)),
-        out_channels_(params.get_at_least("out_channels", 1, channels_)),
-        patch_(params.get_at_least("patch_size", 1, 2)),
-        classes_(params.get_at_least("num_classes", 0, 0)) {
-    read_size(params);
-    const int64_t width = params.get_at_least("hidden_size", 4, 384);
-    const int64_t depth = params.get_at_least("depth", 1, 12);
-    const int64_t heads = params.get_at_least("num_heads", 1, 6);
-    const auto hidden =
-        static_cast<int64_t>(static_cast<double>(width) * params.get("mlp_ratio", 4.0));
+  struct Params {
+    std::array<int64_t, 2> image_size = {32, 32};
+    int64_t channels = 3;
+    int64_t out_channels = 3;
+    int64_t patch_size = 2;
+    int64_t hidden_size = 384;
+    int64_t depth = 12;
+    int64_t num_heads = 6;
+    double mlp_ratio = 4;
+    int64_t num_classes = 0;
+
+    void declare(Parameters& p) {
+      p.add("image_size", image_size, "height and width", at_least(1));
+      p.add("channels", channels, "of the images", at_least(1));
+      out_channels = channels;
+      p.add("out_channels", out_channels, "of what comes out, by default as many", at_least(1));
+      p.add("patch_size", patch_size, "pixels of a side of what becomes one token", at_least(1));
+      p.add("hidden_size", hidden_size, "numbers in a token", at_least(4));
+      p.add("depth", depth, "blocks", at_least(1));
+      p.add("num_heads", num_heads, "of the attention", at_least(1));
+      p.add("mlp_ratio", mlp_ratio, "how much wider the hidden layers are", above(0));
+      p.add("num_classes", num_classes, "0: without; this number as a class means none",
+            at_least(0));
+    }
+  };
+
+  DiT(const Params& params, const Config& config)
+      : channels_(params.channels),
+        out_channels_(params.out_channels),
+        patch_(params.patch_size),
+        classes_(params.num_classes) {
+    set_size(params.image_size, config);
+    const int64_t width = params.hidden_size;
+    const int64_t heads = params.num_heads;
+    const auto hidden = static_cast<int64_t>(static_cast<double>(width) * params.mlp_ratio);
     if (width % 4 != 0 || width % heads != 0) {
-      throw params.error("hidden_size",
+      throw config.error("hidden_size",
                          fmt::format("expected a multiple of 4 and of num_heads, {}", heads));
     }
-    if (hidden < 1) throw params.error("mlp_ratio", "expected more than 0");
+    if (hidden < 1) throw config.error("mlp_ratio", "expected at least 1 / hidden_size");
     const auto patches = register_module("x_embedder", std::make_shared<nn::Module>());
     patches_ = patches->register_module(
         "proj", nn::Conv2d(nn::Conv2dOptions(channels_, width, patch_).stride(patch_)));
@@ -157,7 +182,7 @@ class DiT : public MultiNetwork {
     }
     places_ = register_buffer("pos_embed", places(rows_, columns_, width));
     const auto blocks = register_module("blocks", std::make_shared<nn::Module>());
-    for (int64_t i = 0; i < depth; ++i) {
+    for (int64_t i = 0; i < params.depth; ++i) {
       blocks_.push_back(blocks->register_module(std::to_string(i),
                                                 std::make_shared<Block>(width, heads, hidden)));
     }
@@ -184,12 +209,9 @@ class DiT : public MultiNetwork {
   }
 
  private:
-  void read_size(const Config& params) {
-    const auto size = params.get("image_size", std::vector<int64_t>{32, 32});
-    const bool fits = size.size() == 2 && size[0] >= patch_ && size[1] >= patch_ &&
-                      size[0] % patch_ == 0 && size[1] % patch_ == 0;
-    if (!fits) {
-      throw params.error(
+  void set_size(std::array<int64_t, 2> size, const Config& config) {
+    if (size[0] % patch_ != 0 || size[1] % patch_ != 0) {
+      throw config.error(
           "image_size",
           fmt::format("expected [height, width], multiples of patch_size, {}", patch_));
     }
@@ -232,17 +254,7 @@ class DiT : public MultiNetwork {
   nn::Linear conditions_{nullptr};
 };
 
-STEPOP_REGISTER_MODEL(DiT,
-                      {"A diffusion transformer: images, timesteps, classes to images.",
-                       {{"image_size", "[32, 32]", "height and width"},
-                        {"channels", "3", "of the images"},
-                        {"out_channels", "channels", "of what comes out"},
-                        {"patch_size", "2", "pixels of a side of what becomes one token"},
-                        {"hidden_size", "384", "numbers in a token"},
-                        {"depth", "12", "blocks"},
-                        {"num_heads", "6", "of the attention"},
-                        {"mlp_ratio", "4", "how much wider the hidden layers are"},
-                        {"num_classes", "0", "0: without; this number as a class means none"}}});
+STEPOP_REGISTER_MODEL(DiT, {"A diffusion transformer: images, timesteps, classes to images."});
 
 }  // namespace
 }  // namespace stepop::dit

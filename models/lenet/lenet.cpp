@@ -2,6 +2,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -16,25 +17,33 @@ namespace stepop {
 /// pooling, then 120, 84 and `classes` units. Images [B, C, H, W] to logits [B, classes].
 class LeNet : public Network {
  public:
-  explicit LeNet(const Config& params) {
-    const auto size = params.get("image_size", std::vector<int64_t>{28, 28});
-    const auto hidden = params.get("hidden", std::vector<int64_t>{120, 84});
-    const auto channels = params.get_at_least("channels", 1, 1);
-    const auto classes = params.get_at_least("classes", 1, 10);
-    const auto padding = params.get("padding", std::vector<int64_t>{2, 0});
-    if (size.size() != 2)
-      throw params.error("image_size", "expected a height and a width: [28, 28]");
-    if (hidden.size() != 2) throw params.error("hidden", "expected two widths: [120, 84]");
-    if (padding.size() != 2) throw params.error("padding", "expected one number a layer: [2, 0]");
+  struct Params {
+    std::array<int64_t, 2> image_size = {28, 28};
+    int64_t channels = 1;
+    int64_t classes = 10;
+    std::array<int64_t, 2> hidden = {120, 84};
+    std::array<int64_t, 2> padding = {2, 0};
+
+    void declare(Parameters& p) {
+      p.add("image_size", image_size, "height and width of the images", at_least(1));
+      p.add("channels", channels, "channels of the images", at_least(1));
+      p.add("classes", classes, "number of logits", at_least(1));
+      p.add("hidden", hidden, "widths of the two hidden layers", at_least(1));
+      p.add("padding", padding, "zeros around the input of each convolution", at_least(0));
+    }
+  };
+
+  LeNet(const Params& params, const Config& config) {
+    const auto& [size, channels, classes, hidden, padding] = params;
     const int64_t height = pooled(pooled(size[0], padding[0]), padding[1]);
     const int64_t width = pooled(pooled(size[1], padding[0]), padding[1]);
     if (height < 1 || width < 1) {
-      throw params.error("image_size",
+      throw config.error("image_size",
                          fmt::format("images of {} x {} are too small for two 5x5 convolutions and "
                                      "two poolings; larger images or more padding fit",
                                      size[0], size[1]));
     }
-    input_.emplace(params, "channels", channels, "image_size", size);
+    input_.emplace(config, "channels", channels, "image_size", std::vector{size[0], size[1]});
     conv1_ = register_module(
         "conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(channels, 6, 5).padding(padding[0])));
     conv2_ = register_module(
@@ -63,12 +72,6 @@ class LeNet : public Network {
   torch::nn::Linear fc1_{nullptr}, fc2_{nullptr}, fc3_{nullptr};
 };
 
-STEPOP_REGISTER_MODEL(LeNet,
-                      {"LeNet-5: two convolutions, three linear layers.",
-                       {{"image_size", "[28, 28]", "height and width of the images"},
-                        {"channels", "1", "channels of the images"},
-                        {"classes", "10", "number of logits"},
-                        {"hidden", "[120, 84]", "widths of the two hidden layers"},
-                        {"padding", "[2, 0]", "zeros around the input of each convolution"}}});
+STEPOP_REGISTER_MODEL(LeNet, {"LeNet-5: two convolutions, three linear layers."});
 
 }  // namespace stepop

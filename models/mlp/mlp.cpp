@@ -14,18 +14,29 @@ namespace stepop {
 /// `inputs` numbers an example to logits [B, classes].
 class MLP : public Network {
  public:
-  explicit MLP(const Config& params) : dropout_(params.get("dropout", 0.0)) {
-    if (!(dropout_ >= 0 && dropout_ < 1)) {
-      throw params.error("dropout", "expected a probability from 0 to below 1");
+  struct Params {
+    int64_t inputs = 0;
+    std::vector<int64_t> hidden = {128};
+    int64_t classes = 10;
+    double dropout = 0;
+
+    void declare(Parameters& p) {
+      p.require("inputs", inputs, "numbers in an example, such as 784", at_least(1));
+      p.add("hidden", hidden, "widths of the hidden layers", at_least(1));
+      p.add("classes", classes, "number of logits", at_least(1));
+      p.add("dropout", dropout, "probability of a hidden value to be left out",
+            at_least(0).below(1));
     }
-    int64_t width = inputs_ = params.get_at_least("inputs", 1);
-    key_ = join_path(params.path(), "inputs");
-    for (const int64_t next : params.get("hidden", std::vector<int64_t>{128})) {
-      if (next < 1) throw params.error("hidden", "expected widths of 1 or more");
+  };
+
+  MLP(const Params& params, const Config& config)
+      : dropout_(params.dropout), inputs_(params.inputs), key_(join_path(config.path(), "inputs")) {
+    int64_t width = inputs_;
+    for (const int64_t next : params.hidden) {
       layers_->push_back(torch::nn::Linear(width, next));
       width = next;
     }
-    layers_->push_back(torch::nn::Linear(width, params.get_at_least("classes", 1, 10)));
+    layers_->push_back(torch::nn::Linear(width, params.classes));
     register_module("layers", layers_);
   }
 
@@ -45,15 +56,11 @@ class MLP : public Network {
 
  private:
   double dropout_;
-  int64_t inputs_ = 0;
+  int64_t inputs_;
   std::string key_;
   torch::nn::ModuleList layers_;
 };
 
-STEPOP_REGISTER_MODEL(MLP, {"Linear layers with rectifiers between them.",
-                            {{"inputs", "", "numbers in an example, such as 784"},
-                             {"hidden", "[128]", "widths of the hidden layers"},
-                             {"classes", "10", "number of logits"},
-                             {"dropout", "0", "probability of a hidden value to be left out"}}});
+STEPOP_REGISTER_MODEL(MLP, {"Linear layers with rectifiers between them."});
 
 }  // namespace stepop

@@ -24,13 +24,27 @@ namespace nn = torch::nn;
 /// have NectarGAN's names.
 class PatchGan : public MultiNetwork {
  public:
-  explicit PatchGan(const Config& params) {
-    const int64_t in = params.get_at_least("in_channels", 1, 3);
-    const int64_t of_second = params.get_at_least("out_channels", 1, in);
-    const int64_t base = params.get_at_least("base_channels", 1, 64);
-    const int64_t most = params.get_at_least("max_channels", 1, 512);
-    const int64_t n_layers = params.get_at_least("n_layers", 1, 3);
-    inputs_ = {{params, "in_channels", in}, {params, "out_channels", of_second}};
+  struct Params {
+    int64_t in_channels = 3;
+    int64_t out_channels = 3;
+    int64_t base_channels = 64;
+    int64_t max_channels = 512;
+    int64_t n_layers = 3;
+
+    void declare(Parameters& p) {
+      p.add("in_channels", in_channels, "of the image that goes into the generator", at_least(1));
+      out_channels = in_channels;
+      p.add("out_channels", out_channels, "of the image that comes out, by default as many",
+            at_least(1));
+      p.add("base_channels", base_channels, "channels of the first layer", at_least(1));
+      p.add("max_channels", max_channels, "the most that a layer has", at_least(1));
+      p.add("n_layers", n_layers, "3: a logit sees 34 x 34 pixels; 4: 70 x 70", at_least(1));
+    }
+  };
+
+  PatchGan(const Params& params, const Config& config) {
+    const auto& [in, of_second, base, most, n_layers] = params;
+    inputs_ = {{config, "in_channels", in}, {config, "out_channels", of_second}};
     const auto model = register_module("model", std::make_shared<nn::Module>());
     layers_.push_back({model->register_module("0", conv(in + of_second, base, 2, true)), false});
     int64_t channels = base;
@@ -88,12 +102,7 @@ class PatchGan : public MultiNetwork {
 };
 
 STEPOP_REGISTER_MODEL(PatchGan,
-                      {"The discriminator of pix2pix: two images to a logit for each patch.",
-                       {{"in_channels", "3", "of the image that goes into the generator"},
-                        {"out_channels", "in_channels", "of the image that comes out"},
-                        {"base_channels", "64", "channels of the first layer"},
-                        {"max_channels", "512", "the most that a layer has"},
-                        {"n_layers", "3", "3: a logit sees 34 x 34 pixels; 4: 70 x 70"}}});
+                      {"The discriminator of pix2pix: two images to a logit for each patch."});
 
 }  // namespace
 }  // namespace stepop

@@ -23,21 +23,33 @@ enum class Norm { kBatch, kGroup };
 /// BasicSR.
 class DiscriminatorVgg : public Network {
  public:
-  DiscriminatorVgg(const Config& params, Norm norm)
-      : size_(params.get_at_least("image_size", 32, 128)) {
-    const int64_t in = params.get_at_least("in_nc", 1, 3);
-    const int64_t nf = params.get_at_least("nf", 1, 64);
-    const bool has_more = params.get("extra_conv", false);
-    const int64_t halvings = has_more ? 6 : 5;
+  struct Params {
+    int64_t in_nc = 3;
+    int64_t nf = 64;
+    int64_t image_size = 128;
+    bool extra_conv = false;
+
+    void declare(Parameters& p) {
+      p.add("in_nc", in_nc, "channels that come in", at_least(1));
+      p.add("nf", nf, "channels of the first stage", at_least(1));
+      p.add("image_size", image_size, "pixels, a multiple of 32", at_least(32));
+      p.add("extra_conv", extra_conv, "one stage more");
+    }
+  };
+
+  DiscriminatorVgg(const Params& params, const Config& config, Norm norm)
+      : size_(params.image_size) {
+    const int64_t nf = params.nf;
+    const int64_t halvings = params.extra_conv ? 6 : 5;
     if (size_ % (int64_t{1} << halvings) != 0) {
-      throw params.error("image_size", fmt::format("expected a multiple of {}, found {}",
+      throw config.error("image_size", fmt::format("expected a multiple of {}, found {}",
                                                    int64_t{1} << halvings, size_));
     }
     if (norm == Norm::kGroup && nf % 8 != 0) {
-      throw params.error("nf", fmt::format("expected a multiple of 8, the groups, found {}", nf));
+      throw config.error("nf", fmt::format("expected a multiple of 8, the groups, found {}", nf));
     }
-    input_.emplace(params, "in_nc", in, "image_size", std::vector<int64_t>{size_, size_});
-    int64_t channels = in;
+    input_.emplace(config, "in_nc", params.in_nc, "image_size", std::vector<int64_t>{size_, size_});
+    int64_t channels = params.in_nc;
     for (int64_t stage = 0; stage < halvings; ++stage) {
       const bool is_last_of_batch = stage == 5 && norm == Norm::kBatch;
       const int64_t wide =
@@ -94,28 +106,16 @@ class DiscriminatorVgg : public Network {
   nn::Linear linear2_{nullptr};
 };
 
-std::vector<Parameter> parameters() {
-  return {{"in_nc", "3", "channels that come in"},
-          {"nf", "64", "channels of the first stage"},
-          {"image_size", "128", "pixels, a multiple of 32"},
-          {"extra_conv", "false", "one stage more"}};
-}
-
 template <Norm norm>
 class VggWith : public DiscriminatorVgg {
  public:
-  explicit VggWith(const Config& params) : DiscriminatorVgg(params, norm) {}
+  VggWith(const Params& params, const Config& config) : DiscriminatorVgg(params, config, norm) {}
 };
 
-template <Norm norm>
-std::shared_ptr<nn::Module> make_vgg(const Config& params) {
-  return std::make_shared<networks::Built<VggWith<norm>>>(params);
-}
-
-STEPOP_REGISTER(models(), "discriminator_vgg_128", make_vgg<Norm::kBatch>,
-                {"The discriminator of SRGAN: images to one logit.", parameters()});
-STEPOP_REGISTER(models(), "discriminator_vgg_128_gn", make_vgg<Norm::kGroup>,
-                {"The same with group norms.", parameters()});
+STEPOP_REGISTER_MODEL_AS("discriminator_vgg_128", VggWith<Norm::kBatch>,
+                         {"The discriminator of SRGAN: images to one logit."});
+STEPOP_REGISTER_MODEL_AS("discriminator_vgg_128_gn", VggWith<Norm::kGroup>,
+                         {"The same with group norms."});
 
 }  // namespace
 }  // namespace stepop

@@ -10,6 +10,7 @@
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/conv.h>
 
+#include <bit>
 #include <optional>
 #include <string>
 #include <vector>
@@ -84,42 +85,58 @@ class ResidualDenseBlocks : public nn::Module {
 /// after the body.
 class RrdbNet : public Network {
  public:
-  explicit RrdbNet(const Config& params)
-      : scale_(params.get_at_least("scale", 1, 4)),
-        mode_(params.get("additive_mode", "not")),
-        skips_body_(params.get("skip_around_body", false)) {
-    const int64_t in = params.get_at_least("in_nc", 1, 3);
-    const int64_t out = params.get_at_least("out_nc", 1, 3);
-    const int64_t channels = params.get_at_least("nf", 1, 64);
-    const int64_t blocks = params.get_at_least("nb", 1, 23);
-    const int64_t growth = params.get_at_least("gc", 1, 32);
-    const int64_t stride = params.get_at_least("initial_stride", 1, 1);
-    if (scale_ != 1 && scale_ != 2 && scale_ != 4 && scale_ != 8) {
-      throw params.error("scale", fmt::format("expected 1, 2, 4 or 8, found {}", scale_));
+  struct Params {
+    int64_t in_nc = 3;
+    int64_t out_nc = 3;
+    int64_t nf = 64;
+    int64_t nb = 23;
+    int64_t gc = 32;
+    int64_t scale = 4;
+    std::string additive_mode = "not";
+    int64_t initial_stride = 1;
+    bool skip_around_body = false;
+    std::string output_mode = "hq_only";
+
+    void declare(Parameters& p) {
+      p.add("in_nc", in_nc, "channels that come in", at_least(1));
+      p.add("out_nc", out_nc, "and go out", at_least(1));
+      p.add("nf", nf, "channels between", at_least(1));
+      p.add("nb", nb, "blocks", at_least(1));
+      p.add("gc", gc, "channels that each convolution of a block adds", at_least(1));
+      p.add("scale", scale, "how many times larger: 1, 2, 4 or 8", at_least(1).at_most(8));
+      p.add("additive_mode", additive_mode,
+            "additive: what is made is added to the image; additive_enforced: and changes no mean",
+            one_of({"not", "additive", "additive_enforced"}));
+      p.add("initial_stride", initial_stride, "of the first convolution", at_least(1));
+      p.add("skip_around_body", skip_around_body,
+            "true: as in the paper and BasicSR; false: as in DL-Art-School");
+      p.add("output_mode", output_mode, "it has one output", one_of({"hq_only"}));
     }
-    if (mode_ != "not" && mode_ != "additive" && mode_ != "additive_enforced") {
-      throw params.error(
-          "additive_mode",
-          fmt::format("expected not, additive or additive_enforced, found \"{}\"", mode_));
+  };
+
+  RrdbNet(const Params& params, const Config& config)
+      : scale_(params.scale), mode_(params.additive_mode), skips_body_(params.skip_around_body) {
+    const int64_t channels = params.nf;
+    const int64_t stride = params.initial_stride;
+    if (!std::has_single_bit(static_cast<uint64_t>(scale_))) {
+      throw config.error("scale", fmt::format("expected 1, 2, 4 or 8, found {}", scale_));
     }
-    if (mode_ != "not" && (in != out || stride != 1)) {
-      throw params.error("additive_mode", "needs in_nc = out_nc and initial_stride 1");
+    if (mode_ != "not" && (params.in_nc != params.out_nc || stride != 1)) {
+      throw config.error("additive_mode", "needs in_nc = out_nc and initial_stride 1");
     }
-    if (params.get("output_mode", "hq_only") != "hq_only") {
-      throw params.error("output_mode", "expected hq_only: it has one output");
-    }
-    input_.emplace(params, "in_nc", in);
-    first_ = register_module("conv_first", small_conv(in, channels, stride == 1 ? 3 : 7, stride));
+    input_.emplace(config, "in_nc", params.in_nc);
+    first_ = register_module("conv_first",
+                             small_conv(params.in_nc, channels, stride == 1 ? 3 : 7, stride));
     body_ = register_module("body", nn::ModuleList());
-    for (int64_t i = 0; i < blocks; ++i) {
-      body_->push_back(std::make_shared<ResidualDenseBlocks>(channels, growth));
+    for (int64_t i = 0; i < params.nb; ++i) {
+      body_->push_back(std::make_shared<ResidualDenseBlocks>(channels, params.gc));
     }
     after_body_ = register_module("conv_body", small_conv(channels, channels));
     for (int64_t i = 1; i <= (scale_ >= 8 ? 3 : 2); ++i) {
       ups_.push_back(register_module(fmt::format("conv_up{}", i), small_conv(channels, channels)));
     }
     high_ = register_module("conv_hr", small_conv(channels, channels));
-    last_ = register_module("conv_last", small_conv(channels, out));
+    last_ = register_module("conv_last", small_conv(channels, params.out_nc));
   }
 
   at::Tensor forward(const at::Tensor& image) override {
@@ -159,23 +176,7 @@ class RrdbNet : public Network {
   nn::Conv2d last_{nullptr};
 };
 
-STEPOP_REGISTER(
-    models(), "RRDBNet",
-    [](const Config& params) -> std::shared_ptr<nn::Module> {
-      return std::make_shared<networks::Built<RrdbNet>>(params);
-    },
-    {"The generator of ESRGAN: images to larger ones.",
-     {{"in_nc", "3", "channels that come in"},
-      {"out_nc", "3", "and go out"},
-      {"nf", "64", "channels between"},
-      {"nb", "23", "blocks"},
-      {"gc", "32", "channels that each convolution of a block adds"},
-      {"scale", "4", "how many times larger: 1, 2, 4 or 8"},
-      {"additive_mode", "not",
-       "additive: what is made is added to the image; additive_enforced: and changes no mean"},
-      {"initial_stride", "1", "of the first convolution"},
-      {"skip_around_body", "false",
-       "true: as in the paper and BasicSR; false: as in DL-Art-School"}}});
+STEPOP_REGISTER_MODEL_AS("RRDBNet", RrdbNet, {"The generator of ESRGAN: images to larger ones."});
 
 }  // namespace
 }  // namespace stepop

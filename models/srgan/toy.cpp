@@ -20,12 +20,22 @@ nn::Conv2d conv3x3(int64_t in, int64_t out, int64_t stride = 1) {
 /// Makes images larger: [B, 3, H, W] -> [B, 3, scale H, scale W].
 class ToyGenerator : public Network {
  public:
-  explicit ToyGenerator(const Config& params)
-      : input_(params, "", 3),
-        scale_(params.get_at_least("scale", 1, 2)),
-        conv1_(conv3x3(3, params.get_at_least("nf", 1, 8))),
-        norm_(params.get_at_least("nf", 1, 8)),
-        conv2_(conv3x3(params.get_at_least("nf", 1, 8), 3 * scale_ * scale_)) {
+  struct Params {
+    int64_t nf = 8;
+    int64_t scale = 2;
+
+    void declare(Parameters& p) {
+      p.add("nf", nf, "channels", at_least(1));
+      p.add("scale", scale, "how many times larger", at_least(1));
+    }
+  };
+
+  ToyGenerator(const Params& params, const Config& config)
+      : input_(config, "", 3),
+        scale_(params.scale),
+        conv1_(conv3x3(3, params.nf)),
+        norm_(params.nf),
+        conv2_(conv3x3(params.nf, 3 * scale_ * scale_)) {
     register_module("conv1", conv1_);
     register_module("norm", norm_);
     register_module("conv2", conv2_);
@@ -48,11 +58,17 @@ class ToyGenerator : public Network {
 /// Images to one logit each: [B, 3, H, W] -> [B, 1].
 class ToyDiscriminator : public Network {
  public:
-  explicit ToyDiscriminator(const Config& params)
-      : input_(params, "", 3),
-        conv1_(conv3x3(3, params.get_at_least("nf", 1, 8), 2)),
-        conv2_(conv3x3(params.get_at_least("nf", 1, 8), params.get_at_least("nf", 1, 8), 2)),
-        linear_(params.get_at_least("nf", 1, 8), 1) {
+  struct Params {
+    int64_t nf = 8;
+
+    void declare(Parameters& p) { p.add("nf", nf, "channels", at_least(1)); }
+  };
+
+  ToyDiscriminator(const Params& params, const Config& config)
+      : input_(config, "", 3),
+        conv1_(conv3x3(3, params.nf, 2)),
+        conv2_(conv3x3(params.nf, params.nf, 2)),
+        linear_(params.nf, 1) {
     register_module("conv1", conv1_);
     register_module("conv2", conv2_);
     register_module("linear", linear_);
@@ -72,17 +88,10 @@ class ToyDiscriminator : public Network {
   nn::Linear linear_;
 };
 
-template <class Class>
-std::shared_ptr<nn::Module> make(const Config& params) {
-  return std::make_shared<networks::Built<Class>>(params);
-}
-
-STEPOP_REGISTER(models(), "toy_g", make<ToyGenerator>,
-                {"A small network that makes images larger, to try a training with.",
-                 {{"nf", "8", "channels"}, {"scale", "2", "how many times larger"}}});
-STEPOP_REGISTER(models(), "toy_d", make<ToyDiscriminator>,
-                {"A small discriminator of images, to try a training with.",
-                 {{"nf", "8", "channels"}}});
+STEPOP_REGISTER_MODEL_AS("toy_g", ToyGenerator,
+                         {"A small network that makes images larger, to try a training with."});
+STEPOP_REGISTER_MODEL_AS("toy_d", ToyDiscriminator,
+                         {"A small discriminator of images, to try a training with."});
 
 }  // namespace
 }  // namespace stepop

@@ -133,38 +133,57 @@ class UnetBlock : public nn::Module {
 /// What becomes of the generator's last sum.
 enum class LastTanh { kOfSum, kOfConvolution, kNone };
 
-LastTanh read_tanh(const Config& params) {
-  const auto name = params.get<std::string>("tanh", "sum");
-  if (name == "sum") return LastTanh::kOfSum;
-  if (name == "convolution") return LastTanh::kOfConvolution;
-  if (name == "none") return LastTanh::kNone;
-  throw params.error("tanh", fmt::format("expected sum, convolution or none, found \"{}\"", name));
-}
-
-bool read_choice(const Config& params, const char* key, const char* first, const char* second) {
-  const auto name = params.get<std::string>(key, first);
-  if (name == first) return false;
-  if (name == second) return true;
-  throw params.error(key, fmt::format("expected {} or {}, found \"{}\"", first, second, name));
-}
-
 /// The generator of pix2pix (Isola et al., 2017): images [B, in_channels, H, W] to images [B,
 /// out_channels, H, W] in [-1, 1], or with `tanh: none` to numbers of any size, such as logits. H
 /// and W are multiples of 2^(n_downs + 2). Parameters have NectarGAN's names.
 class UnetGenerator : public Network {
  public:
-  explicit UnetGenerator(const Config& params)
-      : multiple_(int64_t{1} << (params.get_between("n_downs", 0, 20, 6) + 2)),
-        tanh_(read_tanh(params)) {
-    const int64_t features = params.get_at_least("features", 1, 64);
-    const int64_t in = params.get_at_least("in_channels", 1, 3);
-    const int64_t out = params.get_at_least("out_channels", 1, in);
-    const int64_t n_downs = params.get_between("n_downs", 0, 20, 6);
-    const int64_t n_dropouts = params.get_at_least("use_dropout_layers", 0, 3);
-    const BlockKind kind{
-        .is_residual = read_choice(params, "block_type", "UnetBlock", "ResidualUnetBlock"),
-        .is_bilinear = read_choice(params, "upconv_type", "Transposed", "Bilinear")};
-    if (params.has("input_size")) check_input_size(params, n_downs);
+  struct Params {
+    std::optional<int64_t> input_size;
+    int64_t in_channels = 3;
+    int64_t out_channels = 3;
+    int64_t features = 64;
+    int64_t n_downs = 6;
+    int64_t use_dropout_layers = 3;
+    std::string block_type = "UnetBlock";
+    std::string upconv_type = "Transposed";
+    std::string tanh = "sum";
+
+    void declare(Parameters& p) {
+      p.add("input_size", input_size, "pixels; one that cannot work is found at the start",
+            at_least(1));
+      p.add("in_channels", in_channels, "of the images that come in", at_least(1));
+      out_channels = in_channels;
+      p.add("out_channels", out_channels, "of those that go out, by default as many", at_least(1));
+      p.add("features", features,
+            "channels of the first block; later ones have up to 8 times as many", at_least(1));
+      p.add("n_downs", n_downs, "blocks that halve the image, besides the first and the last",
+            at_least(0).at_most(20));
+      p.add("use_dropout_layers", use_dropout_layers,
+            "of how many blocks that double it, from the deepest on", at_least(0));
+      p.add("block_type", block_type, "what a block is made of",
+            one_of({"UnetBlock", "ResidualUnetBlock"}));
+      p.add("upconv_type", upconv_type, "how sizes are doubled",
+            one_of({"Transposed", "Bilinear"}));
+      p.add("tanh", tanh,
+            "of ResidualUnetBlock's last sum, which stays within [-1, 1]; or convolution: before "
+            "the residual is added, as NectarGAN has it; or none: numbers of any size, such as "
+            "logits",
+            one_of({"sum", "convolution", "none"}));
+    }
+  };
+
+  UnetGenerator(const Params& params, const Config& config)
+      : multiple_(int64_t{1} << (params.n_downs + 2)),
+        tanh_(params.tanh == "sum"           ? LastTanh::kOfSum
+              : params.tanh == "convolution" ? LastTanh::kOfConvolution
+                                             : LastTanh::kNone) {
+    const int64_t features = params.features;
+    const int64_t in = params.in_channels;
+    const int64_t n_downs = params.n_downs;
+    const BlockKind kind{.is_residual = params.block_type == "ResidualUnetBlock",
+                         .is_bilinear = params.upconv_type == "Bilinear"};
+    if (params.input_size) check_input_size(config, *params.input_size, n_downs);
 
     std::vector<int64_t> channels = {features};  // after each of the down blocks
     for (int64_t i = 0; i < n_downs; ++i) {
@@ -178,7 +197,7 @@ class UnetGenerator : public Network {
                                                             .has_bias = !has_norm,
                                                             .activation = activation});
     };
-    input_.emplace(params, "in_channels", in);
+    input_.emplace(config, "in_channels", in);
     initial_down_ =
         register_module("initial_down", down(in, features, false, Activation::kLeakyRelu));
     const auto downs = register_module("downs", make_parent());
@@ -191,10 +210,11 @@ class UnetGenerator : public Network {
     const auto ups = register_module("ups", make_parent());
     for (size_t i = 0; i < channels.size(); ++i) {
       const size_t level = channels.size() - 1 - i;  // the level with the size of the output
-      const BlockOptions options{.in = i == 0 ? channels.back() : 2 * channels[level + 1],
-                                 .out = channels[level],
-                                 .has_norm = true,
-                                 .has_dropout = static_cast<int64_t>(i) < n_dropouts};
+      const BlockOptions options{
+          .in = i == 0 ? channels.back() : 2 * channels[level + 1],
+          .out = channels[level],
+          .has_norm = true,
+          .has_dropout = static_cast<int64_t>(i) < params.use_dropout_layers};
       ups_.push_back(
           ups->register_module(std::to_string(i), std::make_shared<UnetBlock>(kind, options)));
     }
@@ -202,7 +222,7 @@ class UnetGenerator : public Network {
         "final_up",
         std::make_shared<UnetBlock>(
             kind, BlockOptions{.in = 2 * features,
-                               .out = out,
+                               .out = params.out_channels,
                                .has_bias = true,
                                .activation = tanh_ == LastTanh::kNone ? Activation::kNone
                                                                       : Activation::kTanh}));
@@ -227,10 +247,9 @@ class UnetGenerator : public Network {
   }
 
  private:
-  void check_input_size(const Config& params, int64_t n_downs) const {
-    const int64_t size = params.get_at_least("input_size", 1);
+  void check_input_size(const Config& config, int64_t size, int64_t n_downs) const {
     if (size % multiple_ == 0) return;
-    throw params.error(
+    throw config.error(
         "input_size",
         fmt::format(
             "expected a multiple of {}, as each of n_downs + 2 = {} blocks halves the image, "
@@ -261,18 +280,7 @@ class UnetGenerator : public Network {
 
 STEPOP_REGISTER_MODEL(
     UnetGenerator,
-    {"The generator of pix2pix: an image to an image of the same size, with skips.",
-     {{"input_size", "none", "pixels; one that cannot work is found at the start"},
-      {"in_channels", "3", ""},
-      {"out_channels", "in_channels", ""},
-      {"features", "64", "channels of the first block; later ones have up to 8 times as many"},
-      {"n_downs", "6", "blocks that halve the image, besides the first and the last"},
-      {"use_dropout_layers", "3", "of how many blocks that double it, from the deepest on"},
-      {"block_type", "UnetBlock", "or ResidualUnetBlock"},
-      {"upconv_type", "Transposed", "or Bilinear"},
-      {"tanh", "sum",
-       "of ResidualUnetBlock's last sum, which stays within [-1, 1]; or convolution: before the "
-       "residual is added, as NectarGAN has it; or none: numbers of any size, such as logits"}}});
+    {"The generator of pix2pix: an image to an image of the same size, with skips."});
 
 }  // namespace
 }  // namespace stepop

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,64 @@ Config args_of(const Config& params) { return params.has("args") ? params.at("ar
 /// original's names.
 class UNetModel : public MultiNetwork {
  public:
-  explicit UNetModel(const Config& params) { build(args_of(params), 0); }
+  struct Params {
+    int64_t image_size = 1;
+    int64_t in_channels = 0;
+    int64_t model_channels = 0;
+    int64_t out_channels = 0;
+    int64_t num_res_blocks = 0;
+    std::vector<int64_t> attention_resolutions;
+    double dropout = 0;
+    std::vector<int64_t> channel_mult = {1, 2, 4, 8};
+    bool conv_resample = true;
+    int64_t dims = 2;
+    std::optional<int64_t> num_classes;
+    int64_t num_heads = 1;
+    int64_t num_head_channels = -1;
+    int64_t num_heads_upsample = -1;
+    bool use_scale_shift_norm = false;
+    bool resblock_updown = false;
+    bool use_new_attention_order = false;
+    bool use_raw_y_as_embedding = false;
+    bool use_fp16 = false;
+
+    void declare(Parameters& p) {
+      p.add("image_size", image_size, "of no effect: any size goes in", at_least(1));
+      p.require("in_channels", in_channels, "of x, and of low_res where there is one", at_least(1));
+      p.require("model_channels", model_channels, "channels of the first level", at_least(4));
+      p.require("out_channels", out_channels, "twice those of x where the variances are learned",
+                at_least(1));
+      p.require("num_res_blocks", num_res_blocks, "of each level", at_least(1));
+      p.require("attention_resolutions", attention_resolutions,
+                "how many times smaller the levels are that attend, [2, 4]");
+      p.add("dropout", dropout, "probability of a number to be left out, in residual blocks",
+            at_least(0).below(1));
+      p.add("channel_mult", channel_mult, "channels of each level, times model_channels",
+            at_least(1));
+      p.add("conv_resample", conv_resample, "false: sizes are changed by averages and copies");
+      p.add("dims", dims, "1: sequences, whose levels are four times smaller each",
+            at_least(1).at_most(2));
+      p.add("num_classes", num_classes, "the input y is the class", at_least(1));
+      p.add("num_heads", num_heads, "of attention", at_least(1));
+      p.add("num_head_channels", num_head_channels,
+            "in place of num_heads: the channels of one head", at_least(-1));
+      p.add("num_heads_upsample", num_heads_upsample, "in the second half, where another number",
+            at_least(-1));
+      p.add("use_scale_shift_norm", use_scale_shift_norm,
+            "timesteps scale and shift, in place of being added");
+      p.add("resblock_updown", resblock_updown, "sizes are changed within residual blocks");
+      p.add("use_new_attention_order", use_new_attention_order,
+            "of the channels of queries, keys and values");
+      p.add("use_raw_y_as_embedding", use_raw_y_as_embedding,
+            "the input y is added to the timesteps' embedding");
+      p.add("use_fp16", use_fp16, "false: precision: bfloat16 of the config is there instead");
+    }
+  };
+
+  explicit UNetModel(const Config& config) {
+    const Config args = args_of(config);
+    build(read_parameters<Params>(args), args, 0);
+  }
 
   std::vector<std::string> input_names() const override { return {"x", "timesteps", "y"}; }
 
@@ -45,9 +103,9 @@ class UNetModel : public MultiNetwork {
   UNetModel() = default;
 
   /// `more_channels`: the number of input channels in addition to `in_channels`.
-  void build(const Config& args, int64_t more_channels) {
-    read(args);
-    const int64_t in = args.get_at_least("in_channels", 1) + more_channels;
+  void build(const Params& params, const Config& args, int64_t more_channels) {
+    take(params, args);
+    const int64_t in = params.in_channels + more_channels;
     in_channels_ = in;
     in_channels_key_ = join_path(args.path(), "in_channels");
     const int64_t embedding = channels_ * 4;
@@ -63,8 +121,7 @@ class UNetModel : public MultiNetwork {
     const auto out = register_module("out", std::make_shared<nn::Module>());
     out_norm_ = out->register_module("0", normalization(channels_));
     out_convolution_ = out->register_module(
-        "2",
-        std::make_shared<Convolution>(dims_, channels_, args.get_at_least("out_channels", 1), 3));
+        "2", std::make_shared<Convolution>(dims_, channels_, params.out_channels, 3));
     out_convolution_->zero();
   }
 
@@ -94,52 +151,44 @@ class UNetModel : public MultiNetwork {
   virtual std::string all_of_x() const { return "x"; }
 
  private:
-  void read(const Config& args) {
-    args.get_at_least("image_size", 1, 1);  // read but not used: any size is accepted
-    channels_ = args.get_at_least("model_channels", 4);
+  void take(const Params& params, const Config& args) {
+    channels_ = params.model_channels;
     if (channels_ % 4 != 0) {
       throw args.error("model_channels",
                        "expected a multiple of 4, best of 32: they are normalized in groups");
     }
-    res_blocks_ = args.get_at_least("num_res_blocks", 1);
-    dropout_ = args.get("dropout", 0.0);
-    if (!(dropout_ >= 0 && dropout_ < 1))
-      throw args.error("dropout", "expected 0 or more, below 1");
-    multipliers_ = args.get("channel_mult", std::vector<int64_t>{1, 2, 4, 8});
-    const bool is_right = !multipliers_.empty() && multipliers_.front() == 1 &&
-                          std::all_of(multipliers_.begin(), multipliers_.end(),
-                                      [](int64_t multiplier) { return multiplier > 0; });
-    if (!is_right) {
+    res_blocks_ = params.num_res_blocks;
+    dropout_ = params.dropout;
+    multipliers_ = params.channel_mult;
+    if (multipliers_.empty() || multipliers_.front() != 1) {
       throw args.error("channel_mult",
                        "expected a number of 1 or more for each level, the first of them 1");
     }
-    resamples_by_convolution_ = args.get("conv_resample", true);
-    dims_ = args.get_at_least("dims", 1, 2);
-    if (dims_ > 2) throw args.error("dims", "expected 2, images, or 1, sequences");
-    classes_ = args.has("num_classes") ? args.get_at_least("num_classes", 1) : 0;
-    if (args.get("use_fp16", false)) {
+    resamples_by_convolution_ = params.conv_resample;
+    dims_ = params.dims;
+    classes_ = params.num_classes.value_or(0);
+    if (params.use_fp16) {
       throw args.error("use_fp16", "precision: bfloat16 of the config is what is there instead");
     }
-    head_channels_ = args.get("num_head_channels", int64_t{-1});
-    heads_ = args.get_at_least("num_heads", 1, 1);
-    const int64_t heads_upsample = args.get("num_heads_upsample", int64_t{-1});
-    heads_upsample_ = heads_upsample == -1 ? heads_ : heads_upsample;
+    head_channels_ = params.num_head_channels;
+    heads_ = params.num_heads;
+    heads_upsample_ = params.num_heads_upsample == -1 ? heads_ : params.num_heads_upsample;
     if (heads_upsample_ < 1) throw args.error("num_heads_upsample", "expected 1 or more, or -1");
-    if (head_channels_ < 1 && head_channels_ != -1) {
+    if (head_channels_ == 0) {
       throw args.error("num_head_channels", "expected 1 or more, or -1");
     }
-    scales_ = args.get("use_scale_shift_norm", false);
-    resizes_in_blocks_ = args.get("resblock_updown", false);
-    has_new_order_ = args.get("use_new_attention_order", false);
-    has_raw_embedding_ = args.get("use_raw_y_as_embedding", false);
+    scales_ = params.use_scale_shift_norm;
+    resizes_in_blocks_ = params.resblock_updown;
+    has_new_order_ = params.use_new_attention_order;
+    has_raw_embedding_ = params.use_raw_y_as_embedding;
     if (has_raw_embedding_ && classes_ > 0) {
       throw args.error("use_raw_y_as_embedding", "with num_classes y is a class: give one of them");
     }
-    read_attention(args);
+    attention_ = params.attention_resolutions;
+    check_attention(args);
   }
 
-  void read_attention(const Config& args) {
-    attention_ = args.get<std::vector<int64_t>>("attention_resolutions");
+  void check_attention(const Config& args) const {
     std::vector<std::string> rates;
     for (size_t level = 0; level < multipliers_.size(); ++level) {
       rates.push_back(std::to_string(int64_t{1} << level));
@@ -293,10 +342,21 @@ class UNetModel : public MultiNetwork {
 /// `corruption_factor` [B, num_corruptions], by default 0.
 class SuperResModel : public UNetModel {
  public:
-  explicit SuperResModel(const Config& params) {
-    const Config args = args_of(params);
-    corruptions_ = args.get_at_least("num_corruptions", 0, 0);
-    build(args, args.get_at_least("in_channels", 1) + corruptions_);
+  struct Params : UNetModel::Params {
+    int64_t num_corruptions = 0;
+
+    void declare(Parameters& p) {
+      UNetModel::Params::declare(p);
+      p.add("num_corruptions", num_corruptions, "how many numbers say how low_res was corrupted",
+            at_least(0));
+    }
+  };
+
+  explicit SuperResModel(const Config& config) {
+    const Config args = args_of(config);
+    const auto params = read_parameters<Params>(args);
+    corruptions_ = params.num_corruptions;
+    build(params, args, params.in_channels + corruptions_);
     if (dims() != 2) throw args.error("dims", "expected 2: it makes images larger");
   }
 
@@ -344,44 +404,9 @@ class SuperResModel : public UNetModel {
   int64_t corruptions_ = 0;
 };
 
-std::vector<Parameter> parameters(bool is_super_resolution) {
-  std::vector<Parameter> all = {
-      {"image_size", "1", "of no effect: any size goes in"},
-      {"in_channels", "", "of x"},
-      {"model_channels", "", "channels of the first level"},
-      {"out_channels", "", "twice those of x where the variances are learned"},
-      {"num_res_blocks", "", "of each level"},
-      {"attention_resolutions", "", "how many times smaller the levels are that attend, [2, 4]"},
-      {"dropout", "0", ""},
-      {"channel_mult", "[1, 2, 4, 8]", "channels of each level, times model_channels"},
-      {"conv_resample", "true", "false: sizes are changed by averages and copies"},
-      {"dims", "2", "1: sequences, whose levels are four times smaller each"},
-      {"num_classes", "none", "the input y is the class"},
-      {"num_heads", "1", "of attention"},
-      {"num_head_channels", "-1", "in place of num_heads: the channels of one head"},
-      {"num_heads_upsample", "-1", "in the second half, where another number"},
-      {"use_scale_shift_norm", "false", "timesteps scale and shift, in place of being added"},
-      {"resblock_updown", "false", "sizes are changed within residual blocks"},
-      {"use_new_attention_order", "false", "of the channels of queries, keys and values"},
-      {"use_raw_y_as_embedding", "false", "the input y is added to the timesteps' embedding"}};
-  if (is_super_resolution) {
-    all.insert(all.begin() + 2,
-               {"num_corruptions", "0", "how many numbers say how low_res was corrupted"});
-    all[1].about = "of x and of low_res";
-  }
-  return all;
-}
-
-template <class Class>
-std::shared_ptr<nn::Module> make(const Config& params) {
-  return std::make_shared<networks::Built<Class>>(params);
-}
-
-STEPOP_REGISTER(models(), "UNetModel", make<UNetModel>,
-                {"The UNet of guided-diffusion: x and timesteps to noise.", parameters(false)});
-STEPOP_REGISTER(models(), "unet_diffusion", make<SuperResModel>,
-                {"The same for super-resolution: it also sees the image low_res.",
-                 parameters(true)});
+STEPOP_REGISTER_MODEL(UNetModel, {"The UNet of guided-diffusion: x and timesteps to noise."});
+STEPOP_REGISTER_MODEL_AS("unet_diffusion", SuperResModel,
+                         {"The same for super-resolution: it also sees the image low_res."});
 
 }  // namespace
 }  // namespace stepop::unet_diffusion

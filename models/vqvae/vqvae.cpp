@@ -160,15 +160,33 @@ class Decoder : public Blocks {
 /// names of DL-Art-School and rosinality/vq-vae-2-pytorch.
 class VqVae : public MultiNetwork {
  public:
+  struct Params {
+    int64_t in_channel = 3;
+    int64_t channel = 128;
+    int64_t n_res_block = 2;
+    int64_t n_res_channel = 32;
+    int64_t codebook_dim = 64;
+    int64_t codebook_size = 512;
+
+    void declare(Parameters& p) {
+      p.add("in_channel", in_channel, "channels of the images", at_least(1));
+      p.add("channel", channel, "channels within", at_least(2));
+      p.add("n_res_block", n_res_block, "residual blocks of each part", at_least(0));
+      p.add("n_res_channel", n_res_channel, "channels within them", at_least(1));
+      p.add("codebook_dim", codebook_dim, "numbers in a code", at_least(1));
+      p.add("codebook_size", codebook_size, "codes in each codebook", at_least(1));
+    }
+  };
+
   explicit VqVae(const Config& given) {
-    const Config params = given.has("kwargs") ? given.at("kwargs") : given;
-    const int64_t in = params.get_at_least("in_channel", 1, 3);
-    const Sizes sizes{.channels = params.get_at_least("channel", 2, 128),
-                      .residuals = params.get_at_least("n_res_block", 0, 2),
-                      .inner = params.get_at_least("n_res_channel", 1, 32)};
-    const int64_t dim = params.get_at_least("codebook_dim", 1, 64);
-    const int64_t codes = params.get_at_least("codebook_size", 1, 512);
-    input_.emplace(params, "in_channel", in);
+    const Config config = given.has("kwargs") ? given.at("kwargs") : given;
+    const auto params = read_parameters<Params>(config);
+    const int64_t in = params.in_channel;
+    const Sizes sizes{
+        .channels = params.channel, .residuals = params.n_res_block, .inner = params.n_res_channel};
+    const int64_t dim = params.codebook_dim;
+    const int64_t codes = params.codebook_size;
+    input_.emplace(config, "in_channel", in);
     bottom_ = register_module("enc_b", std::make_shared<Encoder>(in, sizes, 4));
     top_ = register_module("enc_t", std::make_shared<Encoder>(sizes.channels, sizes, 2));
     to_top_ = register_module("quantize_conv_t", nn::Conv2d(sizes.channels, dim, 1));
@@ -206,17 +224,9 @@ class VqVae : public MultiNetwork {
   nn::ConvTranspose2d up_{nullptr};
 };
 
-STEPOP_REGISTER(models(), "vqvae",
-                [](const Config& params) {
-                  return std::make_shared<networks::Built<VqVae>>(params);
-                },
-                {"VQ-VAE 2: images to what two codebooks keep of them, and the commitment loss.",
-                 {{"in_channel", "3", "channels of the images"},
-                  {"channel", "128", "channels within"},
-                  {"n_res_block", "2", "residual blocks of each part"},
-                  {"n_res_channel", "32", "channels within them"},
-                  {"codebook_dim", "64", "numbers in a code"},
-                  {"codebook_size", "512", "codes in each codebook"}}});
+STEPOP_REGISTER_MODEL_AS(
+    "vqvae", VqVae,
+    {"VQ-VAE 2: images to what two codebooks keep of them, and the commitment loss."});
 
 }  // namespace
 }  // namespace stepop::vqvae

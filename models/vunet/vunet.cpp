@@ -14,9 +14,9 @@ namespace {
 constexpr int64_t kOutputChannels = 3;
 
 /// The number of stages for images of this width; the last stage has the width 1.
-int64_t stages_of(const Config& params, int64_t spatial_size) {
+int64_t stages_of(const Config& config, int64_t spatial_size) {
   if (spatial_size < 4 || !std::has_single_bit(static_cast<uint64_t>(spatial_size))) {
-    throw params.error("spatial_size",
+    throw config.error("spatial_size",
                        fmt::format("expected a power of two, 4 or more, as every stage halves the "
                                    "images down to one pixel; found {}",
                                    spatial_size));
@@ -24,24 +24,18 @@ int64_t stages_of(const Config& params, int64_t spatial_size) {
   return std::bit_width(static_cast<uint64_t>(spatial_size));
 }
 
-vunet::Options read_options(const Config& params, int64_t spatial_size) {
-  const vunet::Options options{
-      .stages = stages_of(params, spatial_size),
-      .nf_start = params.get_at_least("nf_start", 1, 64),
-      .nf_max = params.get_at_least("nf_max", 2, 128),
-      .dropout = params.get("dropout_prob", 0.0),
-      .normalized_convolutions = !params.get("final_act", true),
-  };
-  if (2 * options.nf_start != options.nf_max) {
-    throw params.error(
+vunet::Options read_options(const VUNet::Params& params, const Config& config) {
+  if (2 * params.nf_start != params.nf_max) {
+    throw config.error(
         "nf_start", fmt::format("expected half of nf_max, as the decoder halves its nf_max = {} "
                                 "channels for the first stage and joins it with nf_start; found {}",
-                                options.nf_max, options.nf_start));
+                                params.nf_max, params.nf_start));
   }
-  if (!(options.dropout >= 0 && options.dropout < 1)) {
-    throw params.error("dropout_prob", "expected a probability from 0 to below 1");
-  }
-  return options;
+  return {.stages = stages_of(config, params.spatial_size),
+          .nf_start = params.nf_start,
+          .nf_max = params.nf_max,
+          .dropout = params.dropout_prob,
+          .normalized_convolutions = !params.final_act};
 }
 
 }  // namespace
@@ -55,11 +49,23 @@ VUNet::Mode VUNet::mode_of(std::string_view name) {
       name));
 }
 
-VUNet::VUNet(const Config& params)
-    : spatial_size_(params.get("spatial_size", int64_t{256})),
-      image_channels_(params.get_at_least("img_channels", 1, 3)),
-      pose_channels_(params.get_at_least("pose_channels", 1, 3)) {
-  const vunet::Options options = read_options(params, spatial_size_);
+void VUNet::Params::declare(Parameters& p) {
+  p.add("spatial_size", spatial_size, "height and width of the images, a power of two");
+  p.add("nf_start", nf_start, "channels of the first stage, half of nf_max", at_least(1));
+  p.add("nf_max", nf_max, "channels of all other stages", at_least(2));
+  p.add("final_act", final_act,
+        "true: tanh at the end and plain convolutions; false: normalized convolutions");
+  p.add("dropout_prob", dropout_prob, "probability of a value to be left out in residual blocks",
+        at_least(0).below(1));
+  p.add("img_channels", img_channels, "channels of the appearance", at_least(1));
+  p.add("pose_channels", pose_channels, "channels of the pose", at_least(1));
+}
+
+VUNet::VUNet(const Params& params, const Config& config)
+    : spatial_size_(params.spatial_size),
+      image_channels_(params.img_channels),
+      pose_channels_(params.pose_channels) {
+  const vunet::Options options = read_options(params, config);
   f_phi_ = register_module("f_phi", std::make_shared<vunet::Encoder>(options, image_channels_));
   e_theta_ = register_module("e_theta", std::make_shared<vunet::Encoder>(options, pose_channels_));
   zc_ = register_module("zc", std::make_shared<vunet::ZConverter>(options));
@@ -104,15 +110,6 @@ void VUNet::check(const at::Tensor& images, const char* name, int64_t channels) 
                   name, channels, spatial_size_, spatial_size_, describe_tensor(images)));
 }
 
-STEPOP_REGISTER_MODEL(
-    VUNet, {"A variational U-Net: one person's pose with another's appearance.",
-            {{"spatial_size", "256", "height and width of the images, a power of two"},
-             {"nf_start", "64", "channels of the first stage, half of nf_max"},
-             {"nf_max", "128", "channels of all other stages"},
-             {"final_act", "true",
-              "true: tanh at the end and plain convolutions; false: normalized convolutions"},
-             {"dropout_prob", "0", "probability of a value to be left out in residual blocks"},
-             {"img_channels", "3", "channels of the appearance"},
-             {"pose_channels", "3", "channels of the pose"}}});
+STEPOP_REGISTER_MODEL(VUNet, {"A variational U-Net: one person's pose with another's appearance."});
 
 }  // namespace stepop

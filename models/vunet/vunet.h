@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,19 @@ class VUNet : public MultiNetwork {
 
   /// `params` is the model's part of the config. Throws UsageError for a `spatial_size` that is not
   /// a power of two of at least 4, and for an `nf_start` that is not half of `nf_max`.
-  explicit VUNet(const Config& params);
+  struct Params {
+    int64_t spatial_size = 256;
+    int64_t nf_start = 64;
+    int64_t nf_max = 128;
+    bool final_act = true;
+    double dropout_prob = 0;
+    int64_t img_channels = 3;
+    int64_t pose_channels = 3;
+
+    void declare(Parameters& p);
+  };
+
+  VUNet(const Params& params, const Config& config);
 
   struct Inputs {
     at::Tensor pose;        ///< [B, pose_channels, W, W], W the `spatial_size`.

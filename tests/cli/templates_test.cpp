@@ -247,12 +247,12 @@ TEST_CASE("every template trains in two processes as in one") {
   }
 }
 
-TEST_CASE("no template has more than 120 lines") {
+TEST_CASE("no template has more than 130 lines") {
   int templates = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(kTemplates)) {
     if (entry.path().extension() != ".cpp") continue;
     const std::string text = read_bytes(entry.path().string());
-    CHECK_MESSAGE(std::count(text.begin(), text.end(), '\n') <= 120, entry.path().string());
+    CHECK_MESSAGE(std::count(text.begin(), text.end(), '\n') <= 130, entry.path().string());
     ++templates;
   }
   CHECK(templates == 7);

@@ -9,15 +9,21 @@ namespace {
 // and is the same after a resume.
 class MyModelData : public stepop::Dataset {
  public:
-  explicit MyModelData(const stepop::Config& params)
-      : size_(params.get_at_least("size", 1, 1000)),
-        first_(params.get_at_least("first", 0, 0)),
-        noise_(params.get("noise", 0.5)) {}
+  struct Params {
+    int64_t size = 1000, first = 0;
+    double noise = 0.5;
+    void declare(stepop::Parameters& p) {
+      p.add("size", size, "examples", stepop::at_least(1));
+      p.add("first", first, "the first seed: another one, other discs", stepop::at_least(0));
+      p.add("noise", noise, "its standard deviation", stepop::at_least(0));
+    }
+  };
+  explicit MyModelData(const Params& params) : params_(params) {}
 
-  int64_t size() const override { return size_; }
+  int64_t size() const override { return params_.size; }
 
   stepop::Example get(int64_t index, stepop::Random& random) const override {
-    stepop::Random fixed(static_cast<uint64_t>(first_ + index));
+    stepop::Random fixed(static_cast<uint64_t>(params_.first + index));
     const double x = 8 + 16 * fixed.uniform();
     const double y = 8 + 16 * fixed.uniform();
     const double radius = 3 + 5 * fixed.uniform();
@@ -29,28 +35,29 @@ class MyModelData : public stepop::Dataset {
       for (int column = 0; column < 32; ++column) {
         const double edge = radius - std::hypot(column - x, row - y);  // pixels
         *clean = static_cast<float>(std::clamp(2 * edge, -1.0, 1.0));
-        *values++ = *clean++ + static_cast<float>(noise_ * random.normal());
+        *values++ = *clean++ + static_cast<float>(params_.noise * random.normal());
       }
     }
     return {.tensors = {{"image", image}, {"noisy", noisy}}, .texts = {}};
   }
 
  private:
-  int64_t size_;
-  int64_t first_;
-  double noise_;
+  Params params_;
 };
-STEPOP_REGISTER_DATASET(MyModelData, {"Discs under noise.",
-                                      {{"size", "1000", "examples"},
-                                       {"first", "0", "the first seed: another one, other discs"},
-                                       {"noise", "0.5", "its standard deviation"}}});
+STEPOP_REGISTER_DATASET(MyModelData, {"Discs under noise."});
 
 // --- The network: [B, 1, 32, 32] -> the same. Checkpoints use the names of its modules.
 class MyModelNetwork : public stepop::Network {
  public:
-  explicit MyModelNetwork(const stepop::Config& params) {
+  struct Params {
+    int64_t width = 16;
+    void declare(stepop::Parameters& p) {
+      p.add("width", width, "channels after the first", stepop::at_least(1));
+    }
+  };
+  explicit MyModelNetwork(const Params& params) {
     namespace nn = torch::nn;
-    const int64_t width = params.get_at_least("width", 1, 16);
+    const int64_t width = params.width;
     const auto options = [](int64_t in, int64_t out) {
       return nn::Conv2dOptions(in, out, 4).stride(2).padding(1);
     };
@@ -75,8 +82,7 @@ class MyModelNetwork : public stepop::Network {
   torch::nn::Sequential encoder_ = nullptr;
   torch::nn::Sequential decoder_ = nullptr;
 };
-STEPOP_REGISTER_MODEL(MyModelNetwork, {"Three convolutions down, three up.",
-                                       {{"width", "16", "channels after the first"}}});
+STEPOP_REGISTER_MODEL(MyModelNetwork, {"Three convolutions down, three up."});
 
 // --- The iterator. step_op runs the forward pass and returns closures; stepop decides which of
 // them run. They capture by value ([=], and `this`): step_op has returned by then.

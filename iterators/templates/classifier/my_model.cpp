@@ -10,19 +10,24 @@ namespace {
 // example 7 is the same in each run; `random` is for augmentation, and is the same after a resume.
 class MyModelData : public stepop::Dataset {
  public:
-  explicit MyModelData(const stepop::Config& params)
-      : size_(params.get_at_least("size", 1, 1000)),
-        classes_(params.get_at_least("classes", 2, 3)),
-        first_(params.get_at_least("first", 0, 0)) {}
+  struct Params {
+    int64_t size = 1000, classes = 3, first = 0;
+    void declare(stepop::Parameters& p) {
+      p.add("size", size, "examples", stepop::at_least(1));
+      p.add("classes", classes, "arms", stepop::at_least(2));
+      p.add("first", first, "the first seed: another one, other points", stepop::at_least(0));
+    }
+  };
+  explicit MyModelData(const Params& params) : params_(params) {}
 
-  int64_t size() const override { return size_; }
+  int64_t size() const override { return params_.size; }
 
   stepop::Example get(int64_t index, stepop::Random& /*random*/) const override {
-    stepop::Random fixed(static_cast<uint64_t>(first_ + index));
-    const int64_t arm = index % classes_;
+    stepop::Random fixed(static_cast<uint64_t>(params_.first + index));
+    const int64_t arm = index % params_.classes;
     const double radius = fixed.uniform();
     const double angle =
-        4 * radius + 6.283 * static_cast<double>(arm) / static_cast<double>(classes_);
+        4 * radius + 6.283 * static_cast<double>(arm) / static_cast<double>(params_.classes);
     const double x = radius * std::cos(angle) + 0.02 * fixed.normal();
     const double y = radius * std::sin(angle) + 0.02 * fixed.normal();
     return {
@@ -31,26 +36,27 @@ class MyModelData : public stepop::Dataset {
   }
 
  private:
-  int64_t size_;
-  int64_t classes_;
-  int64_t first_;
+  Params params_;
 };
-STEPOP_REGISTER_DATASET(MyModelData,
-                        {"Points on arms of a spiral.",
-                         {{"size", "1000", "examples"},
-                          {"classes", "3", "arms"},
-                          {"first", "0", "the first seed: another one, other points"}}});
+STEPOP_REGISTER_DATASET(MyModelData, {"Points on arms of a spiral."});
 
 // --- The network: [B, inputs] -> [B, classes]. Checkpoints use the names of its modules.
 class MyModelNetwork : public stepop::Network {
  public:
-  explicit MyModelNetwork(const stepop::Config& params) {
-    const int64_t width = params.get_at_least("width", 1, 64);
+  struct Params {
+    int64_t inputs = 2, width = 64, classes = 3;
+    void declare(stepop::Parameters& p) {
+      p.add("inputs", inputs, "numbers of an example", stepop::at_least(1));
+      p.add("width", width, "of the hidden layers", stepop::at_least(1));
+      p.add("classes", classes, "number of logits", stepop::at_least(2));
+    }
+  };
+  explicit MyModelNetwork(const Params& params) {
+    const auto& [inputs, width, classes] = params;
     layers_ = register_module(
-        "layers",
-        torch::nn::Sequential(torch::nn::Linear(params.get_at_least("inputs", 1, 2), width),
-                              torch::nn::ReLU(), torch::nn::Linear(width, width), torch::nn::ReLU(),
-                              torch::nn::Linear(width, params.get_at_least("classes", 2, 3))));
+        "layers", torch::nn::Sequential(torch::nn::Linear(inputs, width), torch::nn::ReLU(),
+                                        torch::nn::Linear(width, width), torch::nn::ReLU(),
+                                        torch::nn::Linear(width, classes)));
   }
 
   torch::Tensor forward(const torch::Tensor& point) override { return layers_->forward(point); }
@@ -58,10 +64,7 @@ class MyModelNetwork : public stepop::Network {
  private:
   torch::nn::Sequential layers_ = nullptr;
 };
-STEPOP_REGISTER_MODEL(MyModelNetwork, {"Three linear layers.",
-                                       {{"inputs", "2", "numbers of an example"},
-                                        {"width", "64", "of the hidden layers"},
-                                        {"classes", "3", "number of logits"}}});
+STEPOP_REGISTER_MODEL(MyModelNetwork, {"Three linear layers."});
 
 // --- The iterator. step_op runs the forward pass and returns closures; stepop decides which of
 // them run. They capture by value ([=], and `this`): step_op has returned by then.

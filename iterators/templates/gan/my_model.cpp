@@ -7,13 +7,19 @@ namespace {
 // example 7 is the same in each run.
 class MyModelData : public stepop::Dataset {
  public:
-  explicit MyModelData(const stepop::Config& params)
-      : size_(params.get_at_least("size", 1, 1000)), first_(params.get_at_least("first", 0, 0)) {}
+  struct Params {
+    int64_t size = 1000, first = 0;
+    void declare(stepop::Parameters& p) {
+      p.add("size", size, "examples", stepop::at_least(1));
+      p.add("first", first, "the first seed: another one, other discs", stepop::at_least(0));
+    }
+  };
+  explicit MyModelData(const Params& params) : params_(params) {}
 
-  int64_t size() const override { return size_; }
+  int64_t size() const override { return params_.size; }
 
   stepop::Example get(int64_t index, stepop::Random& /*random*/) const override {
-    stepop::Random fixed(static_cast<uint64_t>(first_ + index));
+    stepop::Random fixed(static_cast<uint64_t>(params_.first + index));
     const double x = 5 + 6 * fixed.uniform();
     const double y = 5 + 6 * fixed.uniform();
     const double radius = 2 + 2.5 * fixed.uniform();
@@ -27,13 +33,9 @@ class MyModelData : public stepop::Dataset {
   }
 
  private:
-  int64_t size_;
-  int64_t first_;
+  Params params_;
 };
-STEPOP_REGISTER_DATASET(MyModelData,
-                        {"Discs.",
-                         {{"size", "1000", "examples"},
-                          {"first", "0", "the first seed: another one, other discs"}}});
+STEPOP_REGISTER_DATASET(MyModelData, {"Discs."});
 
 // --- The networks. Checkpoints use the names of their modules.
 namespace nn = torch::nn;

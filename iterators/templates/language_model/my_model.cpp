@@ -36,14 +36,21 @@ class Block : public nn::Module {
 
 class MyModelNetwork : public stepop::Network {
  public:
-  explicit MyModelNetwork(const stepop::Config& params)
-      : context_(params.get_at_least("context", 1, 64)) {
-    const int64_t width = kPerHead * params.get_at_least("heads", 1, 4);
-    const int64_t tokens = stepop::read_tokenizer(params.root())->vocabulary_size();
+  struct Params {
+    int64_t context = 64, heads = 4, layers = 3;
+    void declare(stepop::Parameters& p) {
+      p.add("context", context, "most tokens that it looks back on", stepop::at_least(1));
+      p.add("heads", heads, "of attention, of 32 channels each", stepop::at_least(1));
+      p.add("layers", layers, "blocks", stepop::at_least(1));
+    }
+  };
+  MyModelNetwork(const Params& params, const stepop::Config& config) : context_(params.context) {
+    const int64_t width = kPerHead * params.heads;
+    const int64_t tokens = stepop::read_tokenizer(config.root())->vocabulary_size();
     token_ = register_module("token", nn::Embedding(tokens, width));
     place_ = register_module("place", nn::Embedding(context_, width));
     blocks_ = register_module("blocks", nn::Sequential());
-    for (int64_t i = 0; i < params.get_at_least("layers", 1, 3); ++i) {
+    for (int64_t i = 0; i < params.layers; ++i) {
       blocks_->push_back(std::make_shared<Block>(width));
     }
     logits_ = register_module("logits", nn::Linear(width, tokens));
@@ -62,20 +69,21 @@ class MyModelNetwork : public stepop::Network {
   nn::Sequential blocks_ = nullptr;
   nn::Linear logits_ = nullptr;
 };
-STEPOP_REGISTER_MODEL(MyModelNetwork, {"A causal transformer over tokens.",
-                                       {{"context", "64", "most tokens that it looks back on"},
-                                        {"heads", "4", "of attention, of 32 channels each"},
-                                        {"layers", "3", "blocks"}}});
+STEPOP_REGISTER_MODEL(MyModelNetwork, {"A causal transformer over tokens."});
 
 // --- The iterator. step_op returns closures, and stepop decides which of them run.
 class MyModel : public stepop::Iterator {
  public:
-  explicit MyModel(const stepop::Context& context)
+  struct Params {
+    int64_t sample_length = 200;
+    void declare(stepop::Parameters& p) { p.add("sample_length", sample_length, "characters"); }
+  };
+  MyModel(const Params& params, const stepop::Context& context)
       : Iterator(context),
         model_(context.network<MyModelNetwork>()),
         update_(context.update()),
         tokenizer_(stepop::read_tokenizer(context.config)),
-        characters_(context.config.get_at_least("sample_length", 1, 200)) {}
+        characters_(params.sample_length) {}
 
   stepop::StepOps step_op(const stepop::Batch& batch) override {
     const auto logits = model_->forward(batch["tokens"]).transpose(1, 2);  // [B, V, T]

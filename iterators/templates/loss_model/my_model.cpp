@@ -11,15 +11,21 @@ namespace {
 // and is the same after a resume.
 class MyModelData : public stepop::Dataset {
  public:
-  explicit MyModelData(const stepop::Config& params)
-      : size_(params.get_at_least("size", 1, 1000)),
-        first_(params.get_at_least("first", 0, 0)),
-        noise_(params.get("noise", 0.5)) {}
+  struct Params {
+    int64_t size = 1000, first = 0;
+    double noise = 0.5;
+    void declare(stepop::Parameters& p) {
+      p.add("size", size, "examples", stepop::at_least(1));
+      p.add("first", first, "the first seed: another one, other discs", stepop::at_least(0));
+      p.add("noise", noise, "its standard deviation", stepop::at_least(0));
+    }
+  };
+  explicit MyModelData(const Params& params) : params_(params) {}
 
-  int64_t size() const override { return size_; }
+  int64_t size() const override { return params_.size; }
 
   stepop::Example get(int64_t index, stepop::Random& random) const override {
-    stepop::Random fixed(static_cast<uint64_t>(first_ + index));
+    stepop::Random fixed(static_cast<uint64_t>(params_.first + index));
     const double x = 8 + 16 * fixed.uniform();
     const double y = 8 + 16 * fixed.uniform();
     const double radius = 3 + 5 * fixed.uniform();
@@ -31,29 +37,30 @@ class MyModelData : public stepop::Dataset {
       for (int column = 0; column < 32; ++column) {
         const double edge = radius - std::hypot(column - x, row - y);  // pixels
         *clean = static_cast<float>(std::clamp(2 * edge, -1.0, 1.0));
-        *values++ = *clean++ + static_cast<float>(noise_ * random.normal());
+        *values++ = *clean++ + static_cast<float>(params_.noise * random.normal());
       }
     }
     return {.tensors = {{"image", image}, {"noisy", noisy}}, .texts = {}};
   }
 
  private:
-  int64_t size_;
-  int64_t first_;
-  double noise_;
+  Params params_;
 };
-STEPOP_REGISTER_DATASET(MyModelData, {"Discs under noise.",
-                                      {{"size", "1000", "examples"},
-                                       {"first", "0", "the first seed: another one, other discs"},
-                                       {"noise", "0.5", "its standard deviation"}}});
+STEPOP_REGISTER_DATASET(MyModelData, {"Discs under noise."});
 
 // --- The model. It takes `image` and `noisy` from each batch: another or a further name in a batch
 // is an error at the start. Checkpoints use the names of its modules.
 class MyModel : public stepop::LossModel {
  public:
-  explicit MyModel(const stepop::Config& params) : LossModel({"image", "noisy"}) {
+  struct Params {
+    int64_t width = 16;
+    void declare(stepop::Parameters& p) {
+      p.add("width", width, "channels after the first layer", stepop::at_least(1));
+    }
+  };
+  explicit MyModel(const Params& params) : LossModel({"image", "noisy"}) {
     namespace nn = torch::nn;
-    const int64_t width = params.get_at_least("width", 1, 16);
+    const int64_t width = params.width;
     const auto down = [](int64_t in, int64_t out) {
       return nn::Conv2d(nn::Conv2dOptions(in, out, 4).stride(2).padding(1));
     };
@@ -81,7 +88,6 @@ class MyModel : public stepop::LossModel {
  private:
   torch::nn::Sequential layers_ = nullptr;
 };
-STEPOP_REGISTER_MODEL(MyModel, {"Takes noise away, and knows how well.",
-                                {{"width", "16", "channels after the first layer"}}});
+STEPOP_REGISTER_MODEL(MyModel, {"Takes noise away, and knows how well."});
 
 }  // namespace

@@ -8,38 +8,45 @@ namespace {
 // is the same in each run; `random` is for augmentation, and is the same after a resume.
 class MyModelData : public stepop::Dataset {
  public:
-  explicit MyModelData(const stepop::Config& params)
-      : size_(params.get_at_least("size", 1, 1000)),
-        first_(params.get_at_least("first", 0, 0)),
-        noise_(params.get("noise", 0.1)) {}
+  struct Params {
+    int64_t size = 1000, first = 0;
+    double noise = 0.1;
+    void declare(stepop::Parameters& p) {
+      p.add("size", size, "examples", stepop::at_least(1));
+      p.add("first", first, "the first seed: another one, other points", stepop::at_least(0));
+      p.add("noise", noise, "its standard deviation", stepop::at_least(0));
+    }
+  };
+  explicit MyModelData(const Params& params) : params_(params) {}
 
-  int64_t size() const override { return size_; }
+  int64_t size() const override { return params_.size; }
 
   stepop::Example get(int64_t index, stepop::Random& /*random*/) const override {
-    stepop::Random fixed(static_cast<uint64_t>(first_ + index));
+    stepop::Random fixed(static_cast<uint64_t>(params_.first + index));
     const double x1 = 2 * fixed.uniform() - 1;
     const double x2 = 2 * fixed.uniform() - 1;
-    const double y = std::sin(3 * x1) + x2 * x2 + noise_ * fixed.normal();
+    const double y = std::sin(3 * x1) + x2 * x2 + params_.noise * fixed.normal();
     return {.tensors = {{"x", torch::tensor({x1, x2}, torch::kFloat)},
                         {"y", torch::tensor({y}, torch::kFloat)}},
             .texts = {}};
   }
 
  private:
-  int64_t size_;
-  int64_t first_;
-  double noise_;
+  Params params_;
 };
-STEPOP_REGISTER_DATASET(MyModelData, {"A function of two numbers, with noise.",
-                                      {{"size", "1000", "examples"},
-                                       {"first", "0", "the first seed: another one, other points"},
-                                       {"noise", "0.1", "its standard deviation"}}});
+STEPOP_REGISTER_DATASET(MyModelData, {"A function of two numbers, with noise."});
 
 // --- The network: [B, 2] -> [B, 1]. Checkpoints use the names of its modules.
 class MyModelNetwork : public stepop::Network {
  public:
-  explicit MyModelNetwork(const stepop::Config& params) {
-    const int64_t width = params.get_at_least("width", 1, 64);
+  struct Params {
+    int64_t width = 64;
+    void declare(stepop::Parameters& p) {
+      p.add("width", width, "of the hidden layers", stepop::at_least(1));
+    }
+  };
+  explicit MyModelNetwork(const Params& params) {
+    const int64_t width = params.width;
     layers_ = register_module(
         "layers", torch::nn::Sequential(torch::nn::Linear(2, width), torch::nn::SiLU(),
                                         torch::nn::Linear(width, width), torch::nn::SiLU(),
@@ -51,8 +58,7 @@ class MyModelNetwork : public stepop::Network {
  private:
   torch::nn::Sequential layers_ = nullptr;
 };
-STEPOP_REGISTER_MODEL(MyModelNetwork,
-                      {"Three linear layers.", {{"width", "64", "of the hidden layers"}}});
+STEPOP_REGISTER_MODEL(MyModelNetwork, {"Three linear layers."});
 
 // --- The iterator. step_op runs the forward pass and returns closures; stepop decides which of
 // them run. They capture by value ([=], and `this`): step_op has returned by then.

@@ -8,10 +8,16 @@ namespace {
 // --- The network: [B, inputs] -> [B, outputs]. Checkpoints use the names of its modules.
 class MyModelNetwork : public stepop::Network {
  public:
-  explicit MyModelNetwork(const stepop::Config& params) {
-    const int64_t inputs = params.get_at_least("inputs", 1);
-    const int64_t outputs = params.get_at_least("outputs", 1);
-    const int64_t width = params.get_at_least("width", 1, 64);
+  struct Params {
+    int64_t inputs = 0, outputs = 0, width = 64;
+    void declare(stepop::Parameters& p) {
+      p.require("inputs", inputs, "numbers of an example", stepop::at_least(1));
+      p.require("outputs", outputs, "numbers that it predicts", stepop::at_least(1));
+      p.add("width", width, "of the hidden layers", stepop::at_least(1));
+    }
+  };
+  explicit MyModelNetwork(const Params& params) {
+    const auto& [inputs, outputs, width] = params;
     layers_ = register_module(
         "layers", torch::nn::Sequential(torch::nn::Linear(inputs, width), torch::nn::SiLU(),
                                         torch::nn::Linear(width, width), torch::nn::SiLU(),
@@ -23,20 +29,23 @@ class MyModelNetwork : public stepop::Network {
  private:
   torch::nn::Sequential layers_ = nullptr;
 };
-STEPOP_REGISTER_MODEL(MyModelNetwork, {"Three linear layers.",
-                                       {{"inputs", "", "numbers of an example"},
-                                        {"outputs", "", "numbers that it predicts"},
-                                        {"width", "64", "of the hidden layers"}}});
+STEPOP_REGISTER_MODEL(MyModelNetwork, {"Three linear layers."});
 
 // --- The iterator. step_op runs the forward pass and returns closures; stepop decides which of
 // them run. They capture by value ([=], and `this`): step_op has returned by then.
 class MyModel : public stepop::Iterator {
  public:
-  explicit MyModel(const stepop::Context& context)
+  struct Params {
+    int64_t towns = 0;
+    void declare(stepop::Parameters& p) {
+      p.require("towns", towns, "how many towns there are", stepop::at_least(1));
+    }
+  };
+  MyModel(const Params& params, const stepop::Context& context)
       : Iterator(context),
         model_(context.network<MyModelNetwork>()),
         update_(context.update()),
-        towns_(context.config.get_at_least("towns", 1)),
+        towns_(params.towns),
         y_(context.config, "train", "y") {}
 
   stepop::StepOps step_op(const stepop::Batch& batch) override {

@@ -19,29 +19,45 @@
 namespace stepop {
 namespace {
 
-losses::GanType read_gan(const Config& params) {
-  const auto name = params.get("gan", "hinge");
-  const auto& names = losses::gan_type_names();
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end() || name == "max_spread") {
-    throw params.error("gan", fmt::format("expected one of {} but max_spread, found \"{}\"",
-                                          list_text(names), name));
-  }
-  return static_cast<losses::GanType>(found - names.begin());
+/// Of one image at a time: all but max_spread.
+std::vector<std::string> gan_names() {
+  std::vector<std::string> names = losses::gan_type_names();
+  std::erase(names, "max_spread");
+  return names;
 }
 
 /// An autoencoder with normally distributed latents, and a discriminator of its outputs.
 class AdversarialAutoencoder : public AdversarialModel {
  public:
-  explicit AdversarialAutoencoder(const Config& params)
+  struct Params {
+    std::string gan = "hinge";
+    Scheduled kl_weight{1e-3};
+    Scheduled adversarial_weight{0.1};
+
+    void declare(Parameters& p) {
+      p.describe({"autoencoder", "", "{class: AutoencoderKL, ...}", false, {"component model"}});
+      p.describe({"discriminator",
+                  "",
+                  "a network from images to logits, one or many for each",
+                  false,
+                  {"component model"}});
+      p.add("gan", gan, "how logits become losses", one_of(gan_names()));
+      p.add("kl_weight", kl_weight,
+            "of the divergence from N(0, I) in nats, a number or a schedule");
+      p.add("adversarial_weight", adversarial_weight,
+            "a number or a schedule: {class: cosine, from: 0, to: 0.1, start: 2000, steps: 500}");
+    }
+  };
+
+  AdversarialAutoencoder(const Params& params, const Config& config)
       : AdversarialModel({"image"}),
-        gan_(read_gan(params)),
-        kl_weight_(params, "kl_weight", 1e-3),
-        adversarial_weight_(params, "adversarial_weight", 0.1),
+        gan_(losses::gan_type_of(params.gan)),
+        kl_weight_(params.kl_weight),
+        adversarial_weight_(params.adversarial_weight),
         autoencoder_(
-            register_module("autoencoder", build_inner<AutoencoderKL>(params, "autoencoder"))),
+            register_module("autoencoder", build_inner<AutoencoderKL>(config, "autoencoder"))),
         discriminator_(
-            register_module("discriminator", build_inner<Network>(params, "discriminator"))) {}
+            register_module("discriminator", build_inner<Network>(config, "discriminator"))) {}
 
   void focus_main() override { train_only({"autoencoder"}); }
   void focus_disc() override { train_only({"discriminator"}); }
@@ -105,15 +121,8 @@ class AdversarialAutoencoder : public AdversarialModel {
   std::shared_ptr<Network> discriminator_;
 };
 
-STEPOP_REGISTER_MODEL(
-    AdversarialAutoencoder,
-    {"An autoencoder with KL and a discriminator: an AdversarialModel.",
-     {{"autoencoder", "", "{class: AutoencoderKL, ...}"},
-      {"discriminator", "", "a network from images to logits, one or many for each"},
-      {"gan", "hinge", "how logits become losses: hinge, gan, lsgan, ragan, pixgan"},
-      {"kl_weight", "1e-3", "of the divergence from N(0, I) in nats, a number or a schedule"},
-      {"adversarial_weight", "0.1",
-       "a number or a schedule: {class: cosine, from: 0, to: 0.1, start: 2000, steps: 500}"}}});
+STEPOP_REGISTER_MODEL(AdversarialAutoencoder,
+                      {"An autoencoder with KL and a discriminator: an AdversarialModel."});
 
 }  // namespace
 }  // namespace stepop

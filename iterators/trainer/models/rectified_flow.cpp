@@ -22,43 +22,58 @@
 namespace stepop {
 namespace {
 
-std::vector<std::string> flow_inputs(const Config& params) {
-  std::vector<std::string> names{"image"};
-  if (params.get_at_least("classes", 0, 0) > 0) names.emplace_back("class");
-  return names;
-}
-
 /// Trains any network of x, timesteps and classes, such as DiT or UNetModel, by rectified flow, and
 /// samples with classifier-free guidance.
 class RectifiedFlow : public LossModel {
  public:
-  explicit RectifiedFlow(const Config& params)
-      : LossModel(flow_inputs(params)),
-        classes_(params.get_at_least("classes", 0, 0)),
-        dropout_(params.get("class_dropout", 0.1)),
-        time_scale_(params.get("timestep_scale", 1000.0)),
-        shape_(params.get<std::vector<int64_t>>("shape")),
-        steps_(params.get_at_least("steps", 1, 20)),
-        guidance_(params.get("guidance", dropout_ > 0 ? 2.0 : 1.0)),
-        network_(register_module("network", build_inner<MultiNetwork>(params, "network"))) {
-    if (!(dropout_ >= 0 && dropout_ <= 1)) {
-      throw params.error("class_dropout",
-                         fmt::format("expected a probability, found {}", dropout_));
+  struct Params {
+    std::vector<int64_t> shape;
+    int64_t classes = 0;
+    double class_dropout = 0.1;
+    std::string times = "uniform";
+    double timestep_scale = 1000;
+    int64_t steps = 20;
+    double guidance = 2;
+
+    void declare(Parameters& p) {
+      p.describe({"network",
+                  "",
+                  "DiT, UNetModel, or one of your own (MultiNetwork)",
+                  false,
+                  {"component model"}});
+      p.require("shape", shape, "of a sample: [1, 8, 8]");
+      p.add("classes", classes,
+            "how many; the network knows one more, the number of this key: none", at_least(0));
+      p.add("class_dropout", class_dropout, "how often a class is replaced by none, for guidance",
+            at_least(0).at_most(1));
+      p.add("times", times, "which times a training sees", one_of({"uniform", "logit_normal"}));
+      p.add("timestep_scale", timestep_scale, "what the network gets at time 1");
+      p.add("steps", steps, "of the sampling", at_least(1));
+      if (class_dropout == 0) guidance = 1;
+      p.add("guidance", guidance,
+            "how far samples move to their class; 1, with class_dropout: 0 the default: not");
     }
+  };
+
+  RectifiedFlow(const Params& params, const Config& config)
+      : LossModel(params.classes > 0 ? std::vector<std::string>{"image", "class"}
+                                     : std::vector<std::string>{"image"}),
+        classes_(params.classes),
+        dropout_(params.class_dropout),
+        time_scale_(params.timestep_scale),
+        shape_(params.shape),
+        steps_(params.steps),
+        guidance_(params.guidance),
+        times_(params.times == "uniform" ? diffusion::FlowTimes::kUniform
+                                         : diffusion::FlowTimes::kLogitNormal),
+        network_(register_module("network", build_inner<MultiNetwork>(config, "network"))) {
     if (classes_ > 0 && dropout_ == 0 && guidance_ != 1) {
-      throw params.error(
+      throw config.error(
           "guidance", fmt::format("{}, with class_dropout: 0: guidance needs what the network says "
                                   "without a class, which such a training never teaches. Take "
                                   "guidance: 1, or a class_dropout such as 0.1",
                                   guidance_));
     }
-    const auto times = params.get("times", "uniform");
-    if (times != "uniform" && times != "logit_normal") {
-      throw params.error("times",
-                         fmt::format("expected uniform or logit_normal, found \"{}\"", times));
-    }
-    times_ =
-        times == "uniform" ? diffusion::FlowTimes::kUniform : diffusion::FlowTimes::kLogitNormal;
   }
 
   LossOutput forward(const Batch& batch) override {
@@ -121,22 +136,12 @@ class RectifiedFlow : public LossModel {
   std::vector<int64_t> shape_;
   int64_t steps_;
   double guidance_;
-  diffusion::FlowTimes times_ = diffusion::FlowTimes::kUniform;
+  diffusion::FlowTimes times_;
   std::shared_ptr<MultiNetwork> network_;
 };
 
-STEPOP_REGISTER_MODEL(
-    RectifiedFlow,
-    {"Rectified flow by any network of x, timesteps and classes: a LossModel.",
-     {{"network", "", "DiT, UNetModel, or one of your own (MultiNetwork)"},
-      {"shape", "", "of a sample: [1, 8, 8]"},
-      {"classes", "0", "how many; the network knows one more, the number of this key: none"},
-      {"class_dropout", "0.1", "how often a class is replaced by none, for guidance"},
-      {"times", "uniform", "which times a training sees: uniform or logit_normal"},
-      {"timestep_scale", "1000", "what the network gets at time 1"},
-      {"steps", "20", "of the sampling"},
-      {"guidance", "2",
-       "how far samples move to their class; 1, with class_dropout: 0 the default: not"}}});
+STEPOP_REGISTER_MODEL(RectifiedFlow,
+                      {"Rectified flow by any network of x, timesteps and classes: a LossModel."});
 
 }  // namespace
 }  // namespace stepop

@@ -146,14 +146,13 @@ STEPOP_PARAMETER_OF(std::vector<double>, "list of number", list_value(usual))
 STEPOP_PARAMETER_OF(std::vector<std::string>, "list of text", list_value(usual))
 #undef STEPOP_PARAMETER_OF
 
-template <size_t n>
-std::array<double, n> read_array(const Config& config, std::string_view path,
-                                 const Allowed& allowed) {
-  const auto numbers = config.get<std::vector<double>>(path);
-  const bool is_allowed = std::ranges::all_of(numbers, [&](double one) {
-    return !allowed.range.is_limited() || allowed.range.contains(one);
+template <class T, size_t n>
+std::array<T, n> read_array(const Config& config, std::string_view path, const Allowed& allowed) {
+  const auto numbers = config.get<std::vector<T>>(path);
+  const bool is_allowed = std::ranges::all_of(numbers, [&](T one) {
+    return !allowed.range.is_limited() || allowed.range.contains(static_cast<double>(one));
   });
-  std::array<double, n> result;
+  std::array<T, n> result;
   if (numbers.size() == n && is_allowed) {
     std::ranges::copy(numbers, result.begin());
     return result;
@@ -164,22 +163,24 @@ std::array<double, n> read_array(const Config& config, std::string_view path,
                                        n == 2 ? "two" : "three", each, fmt::join(numbers, ", ")));
 }
 
-#define STEPOP_ARRAY_PARAMETER(n)                                                       \
-  template <>                                                                           \
-  std::array<double, n> ParameterOf<std::array<double, n>>::read(                       \
-      const Config& config, std::string_view path, const Allowed& allowed) {            \
-    return read_array<n>(config, path, allowed);                                        \
-  }                                                                                     \
-  template <>                                                                           \
-  Value ParameterOf<std::array<double, n>>::shown(const std::array<double, n>& usual) { \
-    return list_value(usual);                                                           \
-  }                                                                                     \
-  template <>                                                                           \
-  std::string ParameterOf<std::array<double, n>>::kind() {                              \
-    return "list of number";                                                            \
+#define STEPOP_ARRAY_PARAMETER(T, n, words)                                   \
+  template <>                                                                 \
+  std::array<T, n> ParameterOf<std::array<T, n>>::read(                       \
+      const Config& config, std::string_view path, const Allowed& allowed) {  \
+    return read_array<T, n>(config, path, allowed);                           \
+  }                                                                           \
+  template <>                                                                 \
+  Value ParameterOf<std::array<T, n>>::shown(const std::array<T, n>& usual) { \
+    return list_value(usual);                                                 \
+  }                                                                           \
+  template <>                                                                 \
+  std::string ParameterOf<std::array<T, n>>::kind() {                         \
+    return words;                                                             \
   }
-STEPOP_ARRAY_PARAMETER(2)
-STEPOP_ARRAY_PARAMETER(3)
+STEPOP_ARRAY_PARAMETER(int64_t, 2, "list of int")
+STEPOP_ARRAY_PARAMETER(int64_t, 3, "list of int")
+STEPOP_ARRAY_PARAMETER(double, 2, "list of number")
+STEPOP_ARRAY_PARAMETER(double, 3, "list of number")
 #undef STEPOP_ARRAY_PARAMETER
 
 }  // namespace stepop

@@ -60,8 +60,8 @@ struct ParameterOf<std::optional<T>> {
 ///     };
 ///
 /// The value that a member has before is the default. Types of members: bool, int64_t, double,
-/// std::string, Value, vectors of int64_t, double and std::string, std::array<double, 2>, and
-/// std::optional of them, for parameters whose absence means something.
+/// std::string, Value, vectors of int64_t, double and std::string, arrays of two or three of
+/// int64_t or double, and std::optional of them, for parameters whose absence means something.
 class Parameters {
  public:
   /// Only describes: no value is read.

@@ -29,19 +29,29 @@ About about_class(About given = {}) {
   return given;
 }
 
+template <class T>
+struct ParamsOf {};
+template <HasParams T>
+struct ParamsOf<T> {
+  using type = typename T::Params;
+};
+
+/// A class with a constructor from its `Params` and `Arguments`. One that inherits `Params` may
+/// have other constructors.
+template <class T, class... Arguments>
+concept TakesParams =
+    HasParams<T> && std::is_constructible_v<T, typename ParamsOf<T>::type, Arguments...>;
+
 /// A component by its constructor: from its `Params` and, if it wants it, its part of the config
 /// behind them; from that part alone without `Params`. `arguments` follow.
 template <class T, class... Arguments>
 std::unique_ptr<T> make_component(const Config& config, Arguments&&... arguments) {
-  if constexpr (HasParams<T>) {
-    using Params = typename T::Params;
-    if constexpr (std::is_constructible_v<T, Params, const Config&, Arguments...>) {
-      return std::make_unique<T>(read_parameters<Params>(config), config,
-                                 std::forward<Arguments>(arguments)...);
-    } else {
-      return std::make_unique<T>(read_parameters<Params>(config),
-                                 std::forward<Arguments>(arguments)...);
-    }
+  if constexpr (TakesParams<T, const Config&, Arguments...>) {
+    return std::make_unique<T>(read_parameters<typename T::Params>(config), config,
+                               std::forward<Arguments>(arguments)...);
+  } else if constexpr (TakesParams<T, Arguments...>) {
+    return std::make_unique<T>(read_parameters<typename T::Params>(config),
+                               std::forward<Arguments>(arguments)...);
   } else {
     return std::make_unique<T>(config, std::forward<Arguments>(arguments)...);
   }

@@ -61,12 +61,25 @@ class Iterator : public Hook {
 using IteratorRegistry = Registry<std::unique_ptr<Iterator>(const Config&, const Context&)>;
 IteratorRegistry& iterators();
 
+/// An iterator by its constructor: from its `Params`, which stand at the top of the config, and the
+/// context; from the context alone without `Params`.
+template <class T>
+std::unique_ptr<Iterator> make_iterator(const Context& context) {
+  if constexpr (TakesParams<T, const Context&>) {
+    return std::make_unique<T>(read_parameters<typename T::Params>(context.config), context);
+  } else {
+    return std::make_unique<T>(context);
+  }
+}
+
 }  // namespace stepop
 
-/// Registers an iterator with a constructor from `const Context&`.
-#define STEPOP_REGISTER_ITERATOR(Class, ...)                                                   \
-  STEPOP_REGISTER(                                                                             \
-      ::stepop::iterators(), #Class,                                                           \
-      [](const ::stepop::Config&, const ::stepop::Context& context)                            \
-          -> std::unique_ptr<::stepop::Iterator> { return std::make_unique<Class>(context); }, \
-      __VA_ARGS__)
+/// Registers an iterator with a constructor from its `Params`, if it has some, and
+/// `const Context&`.
+#define STEPOP_REGISTER_ITERATOR(Class, ...)                          \
+  STEPOP_REGISTER(                                                    \
+      ::stepop::iterators(), #Class,                                  \
+      [](const ::stepop::Config&, const ::stepop::Context& context) { \
+        return ::stepop::make_iterator<Class>(context);               \
+      },                                                              \
+      ::stepop::about_class<Class>(__VA_ARGS__))

@@ -84,7 +84,7 @@ namespace networks {
 template <class Class>
 class Watched : public Class {
  public:
-  explicit Watched(const Config& params) : Class(params) {}
+  using Class::Class;
   at::Tensor forward(const at::Tensor& input) override {
     if (this->is_watched()) this->call_begins({input});
     return Class::forward(input);
@@ -94,7 +94,7 @@ class Watched : public Class {
 template <class Class>
 class WatchedMulti : public Class {
  public:
-  explicit WatchedMulti(const Config& params) : Class(params) {}
+  using Class::Class;
   std::vector<at::Tensor> forward_all(const std::vector<at::Tensor>& inputs) override {
     this->call_begins(inputs);
     return Class::forward_all(inputs);
@@ -124,11 +124,15 @@ using Built =
 
 }  // namespace stepop
 
-/// Registers a network with a constructor from `const Config&`, its part of the config.
-#define STEPOP_REGISTER_MODEL(Class, ...)                                  \
-  STEPOP_REGISTER(                                                         \
-      ::stepop::models(), #Class,                                          \
-      [](const ::stepop::Config& params) {                                 \
-        return std::make_shared<::stepop::networks::Built<Class>>(params); \
-      },                                                                   \
-      __VA_ARGS__)
+/// Registers a network with a constructor from its `Params`, its part of the config
+/// (`const Config&`), or both in this order.
+#define STEPOP_REGISTER_MODEL(Class, ...) STEPOP_REGISTER_MODEL_AS(#Class, Class, __VA_ARGS__)
+
+/// The same with another name than that of the class.
+#define STEPOP_REGISTER_MODEL_AS(name, Class, ...)                                 \
+  STEPOP_REGISTER(                                                                 \
+      ::stepop::models(), name,                                                    \
+      [](const ::stepop::Config& params) -> std::shared_ptr<torch::nn::Module> {   \
+        return ::stepop::make_component<::stepop::networks::Built<Class>>(params); \
+      },                                                                           \
+      ::stepop::about_class<Class>(__VA_ARGS__))

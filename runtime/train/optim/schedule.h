@@ -100,6 +100,8 @@ ScheduleRegistry& schedules();
 /// `lr: {class: cosine, from: 1e-3, steps: 10000}`. Copies are cheap and share the schedule.
 class Scheduled {
  public:
+  /// The same number in each step.
+  explicit Scheduled(double value) : value_(value) {}
   /// Reads `path`; throws UsageError with the place unless it is a number or a schedule.
   Scheduled(const Config& config, std::string_view path);
   /// The same, with `fallback` for a missing key.
@@ -121,8 +123,22 @@ class Scheduled {
   const Scheduled& at_least(double minimum, const Config& config, std::string_view path) const;
 
  private:
+  friend ParameterOf<Scheduled>;
+
   double value_ = 0;
   std::shared_ptr<const Schedule> schedule_;
+};
+
+/// A member of a component's `Params`. Of a range the lowest number counts, as in `at_least`.
+template <>
+struct ParameterOf<Scheduled> {
+  static Scheduled read(const Config& config, std::string_view path, const Allowed& allowed) {
+    const Scheduled value(config, path);
+    if (allowed.range.is_limited()) value.at_least(allowed.range.lowest, config, path);
+    return value;
+  }
+  static Value shown(const Scheduled& value) { return Value(value.value_); }
+  static std::string kind() { return "schedule"; }
 };
 
 /// The part of `steps` that is complete at `step`, in [0, 1].
