@@ -353,10 +353,18 @@ std::shared_ptr<torch::nn::Module> make_exported(const Config& params) {
   return std::make_shared<ExportedMulti>(params, content);
 }
 
+struct ExportedParams {
+  Path path;
+
+  void declare(Parameters& p) {
+    p.require("path", path, "the file that python -m stepop.eval.export wrote, net.pt2");
+  }
+};
+
 STEPOP_REGISTER(
     models(), "Exported", make_exported,
     {"A module from Python, of torch.export: ATen's operations, trained and evaluated here.",
-     {{"path", "", "the file that python -m stepop.eval.export wrote, net.pt2", true}}});
+     parameters_of<ExportedParams>()});
 
 }  // namespace
 }  // namespace stepop

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -147,27 +148,37 @@ const std::map<int, at::ScalarType>& onnx_types() {
 /// An ONNX file, run by onnxruntime on the CPU. It has no parameters: it cannot be trained.
 class Onnx : public Network {
  public:
-  explicit Onnx(const Config& params) : runtime_(runtime_for(params)) {
+  struct Params {
+    Path path;
+    std::optional<std::string> output;
+
+    void declare(Parameters& p) {
+      p.require("path", path, "the file");
+      p.add("output", output, "the name of the output; null: the first one");
+    }
+  };
+
+  Onnx(const Params& params, const Config& config) : runtime_(runtime_for(config)) {
     using enum OnnxRuntime::Function;
-    const auto path = params.get_path("path");
+    const std::string& path = params.path.text;
     const Made options = runtime_.make(kCreateSessionOptions, kReleaseSessionOptions);
     runtime_.call(kSetIntraOpNumThreads, options.get(), at::get_num_threads());
     try {
       session_ = runtime_.make(kCreateSession, kReleaseSession, runtime_.environment(),
                                path.c_str(), options.get());
     } catch (const Error& error) {
-      throw params.error("path", fmt::format("{}: {}", path, error.what()));
+      throw config.error("path", fmt::format("{}: {}", path, error.what()));
     }
     const auto inputs = names(kSessionGetInputCount, kSessionGetInputName);
     if (inputs.size() != 1) {
-      throw params.error("path",
+      throw config.error("path",
                          fmt::format("{}: expected one input, found {}", path, list_text(inputs)));
     }
     input_ = inputs.front();
     const auto outputs = names(kSessionGetOutputCount, kSessionGetOutputName);
-    output_ = params.has("output") ? params.get<std::string>("output") : outputs.front();
+    output_ = params.output.value_or(outputs.front());
     if (std::ranges::find(outputs, output_) == outputs.end()) {
-      throw params.error("output", fmt::format("{}: there is no output \"{}\"; there are: {}", path,
+      throw config.error("output", fmt::format("{}: there is no output \"{}\"; there are: {}", path,
                                                output_, list_text(outputs)));
     }
   }
@@ -196,11 +207,11 @@ class Onnx : public Network {
  private:
   using Made = OnnxRuntime::Made;
 
-  static const OnnxRuntime& runtime_for(const Config& params) {
+  static const OnnxRuntime& runtime_for(const Config& config) {
     try {
       return OnnxRuntime::get();
     } catch (const Error& error) {
-      throw params.error("class", error.what());
+      throw config.error("class", error.what());
     }
   }
 
@@ -253,9 +264,7 @@ class Onnx : public Network {
   std::string output_;
 };
 
-STEPOP_REGISTER_MODEL(Onnx, {"An ONNX file, run by onnxruntime on the CPU; it cannot be trained.",
-                             {{"path", "", "the file", true},
-                              {"output", "null", "the name of the output; null: the first one"}}});
+STEPOP_REGISTER_MODEL(Onnx, {"An ONNX file, run by onnxruntime on the CPU; it cannot be trained."});
 
 }  // namespace
 }  // namespace stepop

@@ -169,14 +169,20 @@ class Part : public torch::nn::Module {};
 /// run.
 class TorchScript : public Network {
  public:
-  explicit TorchScript(const Config& params)
-      : script_(load_script(params, "path")), path_(params.get_path("path")) {
+  struct Params {
+    Path path;
+
+    void declare(Parameters& p) { p.require("path", path, "the file that torch.jit.save wrote"); }
+  };
+
+  TorchScript(const Params& params, const Config& config)
+      : script_(load_script(config, "path")), path_(params.path.text) {
     try {
       check_forward();
       graph_ = read_graph(script_);
       adopt(*this, script_, "");
     } catch (const Error& error) {
-      throw params.error("path", error.what());
+      throw config.error("path", error.what());
     }
     script_.train(is_training());  // regardless of the mode in which it was exported
   }
@@ -306,8 +312,8 @@ class TorchScript : public Network {
   std::vector<std::string> untracked_;
 };
 
-STEPOP_REGISTER_MODEL(TorchScript, {"A module from Python, of torch.jit.script or torch.jit.trace.",
-                                    {{"path", "", "the file that torch.jit.save wrote", true}}});
+STEPOP_REGISTER_MODEL(TorchScript,
+                      {"A module from Python, of torch.jit.script or torch.jit.trace."});
 
 }  // namespace
 }  // namespace stepop

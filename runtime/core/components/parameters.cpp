@@ -156,6 +156,19 @@ STEPOP_PARAMETER_OF(std::vector<double>, "list of number", list_value(usual))
 STEPOP_PARAMETER_OF(std::vector<std::string>, "list of text", list_value(usual))
 #undef STEPOP_PARAMETER_OF
 
+template <>
+Path ParameterOf<Path>::read(const Config& config, std::string_view path, const Allowed&) {
+  return {config.get_path(path)};
+}
+template <>
+Value ParameterOf<Path>::shown(const Path& usual) {
+  return Value(usual.text);
+}
+template <>
+std::string ParameterOf<Path>::kind() {
+  return "path";
+}
+
 template <class T, size_t n>
 std::array<T, n> read_array(const Config& config, std::string_view path, const Allowed& allowed) {
   const auto numbers = config.get<std::vector<T>>(path);

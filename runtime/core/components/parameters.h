@@ -26,6 +26,11 @@ struct Allowed {
 /// `one_of({"cos", "linear"})`.
 inline Allowed one_of(std::vector<std::string> names) { return {std::move(names)}; }
 
+/// A file or folder. A relative path in a config counts from the file that names it.
+struct Path {
+  std::string text;  ///< Absolute.
+};
+
 /// How a type is read and shown. Specialize it for a type of your own.
 template <class T>
 struct ParameterOf {
@@ -60,7 +65,7 @@ struct ParameterOf<std::optional<T>> {
 ///     };
 ///
 /// The value that a member has before is the default. Types of members: bool, int64_t, double,
-/// std::string, Value, vectors of int64_t, double and std::string, arrays of two or three of
+/// std::string, Path, Value, vectors of int64_t, double and std::string, arrays of two or three of
 /// int64_t or double, and std::optional of them, for parameters whose absence means something.
 class Parameters {
  public:
