@@ -99,7 +99,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
       debug_(debug),
       allow_unknown_(allow_unknown) {
   const c10::Device device = open_machine();
-  const auto seed = static_cast<uint64_t>(config_.get_at_least("seed", 0, kDefaultRunSeed));
+  const auto seed = static_cast<uint64_t>(own_key<int64_t>(config_, "seed"));
   config_.set_default("seed", static_cast<int64_t>(seed));
   seed_generators(seed, device);
   open_data(seed, device);
@@ -164,7 +164,7 @@ void Session::build_context(uint64_t seed, const c10::Device& device) {
                                                   .updates = updates_,
                                                   .run = run_,
                                                   .log = log_});
-  if (config_.get("distributed/sync_batch_norm", false)) {
+  if (own_key<bool>(config_, "distributed/sync_batch_norm")) {
     context_->sync_batch_norm = &sync_batch_norm_.emplace(world_, clock_);
   }
 }
@@ -251,7 +251,7 @@ void Session::check_plan() {
   for (const auto& text : {splits_->order("train").warning(), shared_parameters(*context_)}) {
     if (!text.empty()) add_warning(text);
   }
-  if (config_.get("cuda_graph", false)) check_captures(*context_);
+  if (own_key<bool>(config_, "cuda_graph")) check_captures(*context_);
   counted_parameters(*context_, settings_->telemetry);  // throws when there are none
   if (debug_) return;                                   // a debug run ends early
   for (const auto& text :
