@@ -14,6 +14,7 @@
 #include "runtime/core/components/registry.h"
 #include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/keys/own_keys.h"
+#include "runtime/train/when/duration.h"
 
 namespace stepop {
 namespace {
@@ -26,10 +27,7 @@ Json any_of(Json::array_t choices) {
 
 Json text_like(const char* pattern) { return {{"type", "string"}, {"pattern", pattern}}; }
 
-Json span() {
-  return any_of(
-      {{{"type", "number"}, {"minimum", 0}}, text_like("^([0-9.]+([eE][-+]?[0-9]+)?[sem%]|end)$")});
-}
+Json span() { return any_of({{{"type", "number"}, {"minimum", 0}}, text_like(kDurationPattern)}); }
 
 /// A map that has these keys alone.
 Json closed(Json properties) {

@@ -202,8 +202,9 @@ void Session::read_plan(const LengthScope& lengths) {
     position_.train_examples = splits_->examples("train");
     position_.order_algorithm = splits_->order("train").algorithm();
   }
-  settings_ = std::make_unique<Settings>(config_, batches, train_, debug_,
-                                         (iterator_ ? *iterator_ : *functor_).log_ops());
+  settings_ =
+      std::make_unique<Settings>(config_, batches, train_, debug_,
+                                 (iterator_ ? *iterator_ : *functor_).log_ops(), world_.size());
   read_times(hooks_, config_, settings_->steps_per_epoch);
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
   if (train_) freezing_ = Freezing(config_, *networks_, settings_->steps_per_epoch);
@@ -304,7 +305,7 @@ std::string Session::config_with_defaults() const {
 
 TrainingLength Session::length() const {
   const int64_t batches = train_ ? splits_->order("train").batches_per_epoch() : 1;
-  return read_training_length(config_, batches, train_);
+  return read_training_length(config_, batches, train_, world_.size());
 }
 
 void Session::initialize() {

@@ -183,8 +183,9 @@ void Session::tell_lengths(const Progress& before) {
         "step {}, as earlier epochs had other numbers of steps. num_steps: {} makes both the same",
         with_thousands(planned), with_thousands(settings_->num_steps), settings_->num_steps));
   }
-  const TrainingLength old{before.planned_steps_per_epoch, before.planned_steps};
-  const TrainingLength now{position_.planned_steps_per_epoch, planned};
+  const int64_t examples = settings_->examples_per_step;
+  const TrainingLength old{before.planned_steps_per_epoch, before.planned_steps, examples};
+  const TrainingLength now{position_.planned_steps_per_epoch, planned, examples};
   if (before.planned_steps == 0 || old == now) return;
   std::string text = fmt::format(
       "the training is {} steps long in epochs of {}, and was planned with {} in epochs of {}: "

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/core/components/foreign_names.h"
+#include "runtime/core/config/batch_size.h"
 #include "runtime/core/config/read_pattern.h"
 #include "runtime/train/keys/own_keys.h"
 #include "runtime/train/when/duration.h"
@@ -258,10 +259,15 @@ TelemetrySettings read_telemetry(const Config& config, int64_t steps_per_epoch) 
 
 }  // namespace
 
-TrainingLength read_training_length(const Config& config, int64_t batches_per_epoch, bool train) {
+TrainingLength read_training_length(const Config& config, int64_t batches_per_epoch, bool train,
+                                    int64_t processes) {
   const int64_t accumulate = own_key<int64_t>(config, "accumulate");
   TrainingLength length{.steps_per_epoch = (batches_per_epoch + accumulate - 1) / accumulate,
-                        .num_steps = 0};
+                        .num_steps = 0,
+                        .examples_per_step = 1};
+  if (config.has("batch_size")) {
+    length.examples_per_step = accumulate * read_batch_size(config, processes);
+  }
   const bool has_steps = config.has("num_steps");
   const bool has_epochs = config.has("num_epochs");
   if (has_epochs) length.num_steps = steps_of_epochs(config, train, length.steps_per_epoch);
@@ -275,10 +281,11 @@ TrainingLength read_training_length(const Config& config, int64_t batches_per_ep
 }
 
 Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug,
-                   const OrderedMap<std::string>& own_log_ops) {
+                   const OrderedMap<std::string>& own_log_ops, int64_t processes) {
   accumulate = own_key<int64_t>(config, "accumulate");
   splits_batches = own_key<std::string>(config, "on_out_of_memory") == "split";
-  const TrainingLength length = read_training_length(config, batches_per_epoch, train);
+  const TrainingLength length = read_training_length(config, batches_per_epoch, train, processes);
+  examples_per_step = length.examples_per_step;
   steps_per_epoch = length.steps_per_epoch;
   num_steps = length.num_steps;
   const LengthScope lengths([&] { return length; });
