@@ -99,6 +99,16 @@ const Config* Parameters::describe(Parameter parameter) {
   return config_ ? &*config_ : nullptr;
 }
 
+const Config* Parameters::describe_required(std::string_view name, std::string kind,
+                                            std::string_view about) {
+  return is_needed(name, about, std::move(kind), {}) ? &*config_ : nullptr;
+}
+
+const Config* Parameters::describe_optional(std::string_view name, std::string kind,
+                                            std::string_view about) {
+  return is_given(name, Value(), about, std::move(kind), {}) ? &*config_ : nullptr;
+}
+
 bool Parameters::is_given(std::string_view name, const Value& usual, std::string_view about,
                           std::string kind, const Allowed& allowed) {
   const bool is_path = kind == "path";

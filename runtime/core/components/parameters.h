@@ -89,6 +89,10 @@ class Parameters {
   /// Declares a parameter that its owner reads; returns the config to read it from, null when the
   /// parameters are only described.
   const Config* describe(Parameter parameter);
+  /// The same for one that has to be given. `kind` as in ParameterType.
+  const Config* describe_required(std::string_view name, std::string kind, std::string_view about);
+  /// The same for one whose absence means something: null also when it is missing.
+  const Config* describe_optional(std::string_view name, std::string kind, std::string_view about);
 
   const std::vector<Parameter>& all() const { return all_; }
 
