@@ -19,11 +19,8 @@ struct Size {
 };
 
 void require_size(Parameters& p, Size& size) {
-  const Config* config = p.describe({"size",
-                                     "",
-                                     "[height, width], or the side of a square",
-                                     false,
-                                     {.kind = "int | list of int"}});
+  const Config* config =
+      p.describe_required("size", "int | list of int", "[height, width], or the side of a square");
   if (config == nullptr) return;
   const Value* value = config->peek("size");
   const auto sides = value != nullptr && value->is_list()
@@ -46,13 +43,10 @@ class RandomHorizontalFlip : public Augmentation {
 
     void declare(Parameters& p) {
       declare_chance(p, kChance);
-      const Config* config =
-          p.describe({"swap",
-                      "none",
-                      "keypoints that change places, such as left and right: [[2, 5], [3, 6]]",
-                      false,
-                      {.kind = "list of list of int"}});
-      if (config != nullptr && config->has("swap")) read_swap(*config);
+      const Config* config = p.describe_optional(
+          "swap", "list of list of int",
+          "keypoints that change places, such as left and right: [[2, 5], [3, 6]]");
+      if (config != nullptr) read_swap(*config);
     }
 
     void read_swap(const Config& params) {
