@@ -71,6 +71,17 @@ class Dataset {
 using DatasetRegistry = Registry<std::unique_ptr<Dataset>(const Config&)>;
 DatasetRegistry& datasets();
 
+/// A dataset that another component has as a parameter.
+template <>
+struct ParameterOf<std::unique_ptr<Dataset>> {
+  static std::unique_ptr<Dataset> read(const Config& config, std::string_view path,
+                                       const Allowed&) {
+    return datasets().build(config, path);
+  }
+  static Value shown(const std::unique_ptr<Dataset>&) { return {}; }
+  static std::string kind() { return "component dataset"; }
+};
+
 /// The batch of the examples at `indices`. An exception of any type from `get` becomes an Error
 /// that begins with the example's index: `example 17: ...`. `get_batch` and `collate` name the
 /// example themselves.
