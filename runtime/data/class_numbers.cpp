@@ -12,6 +12,7 @@
 #include "runtime/core/base/interrupt.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/base/unicode.h"
+#include "runtime/core/components/parameters.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/notice.h"
 
@@ -217,6 +218,14 @@ bool read_unknown_classes(const Config& params) {
   throw params.error("unknown", fmt::format("expected error or id, the number after those of the "
                                             "classes; found \"{}\"",
                                             unknown));
+}
+
+void add_unknown_classes(Parameters& p, bool& has_unknown, std::string_view about) {
+  const Config* config = p.describe({.name = "unknown",
+                                     .default_value = "error",
+                                     .about = std::string(about),
+                                     .type = {.kind = "text", .choices = {"error", "id"}}});
+  if (config != nullptr) has_unknown = read_unknown_classes(*config);
 }
 
 std::vector<std::string> class_names_of(const Config& config, const std::string& key) {

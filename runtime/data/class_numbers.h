@@ -14,6 +14,8 @@
 
 namespace stepop {
 
+class Parameters;
+
 /// The names of a reader's classes, such as those of its folders.
 struct FoundClasses {
   std::vector<std::string> names;  ///< In the order that gives them numbers.
@@ -105,6 +107,8 @@ class ClassRenumbering {
 /// The parameter `unknown`: whether a name that is no class gets the number behind theirs, `id`;
 /// by default it is an `error`.
 bool read_unknown_classes(const Config& params);
+/// Declares it.
+void add_unknown_classes(Parameters& p, bool& has_unknown, std::string_view about);
 
 /// The names that `class_names` of a config has for a key; none when it has none. `config` may be
 /// the part of a reader, which a Zip around it gives a prefix.

@@ -71,6 +71,17 @@ class Dataset {
 using DatasetRegistry = Registry<std::unique_ptr<Dataset>(const Config&)>;
 DatasetRegistry& datasets();
 
+/// A dataset that another component has as a parameter.
+template <>
+struct ParameterOf<std::unique_ptr<Dataset>> {
+  static std::unique_ptr<Dataset> read(const Config& config, std::string_view path,
+                                       const Allowed&) {
+    return datasets().build(config, path);
+  }
+  static Value shown(const std::unique_ptr<Dataset>&) { return {}; }
+  static std::string kind() { return "component dataset"; }
+};
+
 /// The batch of the examples at `indices`. An exception of any type from `get` becomes an Error
 /// that begins with the example's index: `example 17: ...`. `get_batch` and `collate` name the
 /// example themselves.
@@ -86,10 +97,28 @@ std::string get_file(const Config& params, std::string_view key);
 /// The same as `get_file`, for a folder.
 std::string get_folder(const Config& params, std::string_view key);
 
+/// A file that is read, for a component's `Params`, as `get_file` has it.
+struct InputFile : Path {};
+template <>
+struct ParameterOf<InputFile> : ParameterOf<Path> {
+  static InputFile read(const Config& config, std::string_view path, const Allowed&) {
+    return {get_file(config, path)};
+  }
+};
+
+/// The same for a folder.
+struct InputFolder : Path {};
+template <>
+struct ParameterOf<InputFolder> : ParameterOf<Path> {
+  static InputFolder read(const Config& config, std::string_view path, const Allowed&) {
+    return {get_folder(config, path)};
+  }
+};
+
 }  // namespace stepop
 
-/// Registers a class with a constructor that takes its part of the config, `const Config&`:
-/// STEPOP_REGISTER_DATASET(Idx, {"MNIST's format.", {{"images", "", "the file", true}}});
+/// Registers a class with a constructor from its `Params`, and its part of the config if it wants
+/// that: STEPOP_REGISTER_DATASET(Idx, {"Images with labels in MNIST's format."}); see `Parameters`.
 #define STEPOP_REGISTER_DATASET(Class, ...)                                                   \
   STEPOP_REGISTER(                                                                            \
       ::stepop::datasets(), #Class,                                                           \

@@ -27,21 +27,6 @@ NumberRange checked(const Config& params, std::string_view low, std::string_view
   return range;
 }
 
-}  // namespace
-
-double get_chance(const Config& params, std::string_view key, double fallback) {
-  const double chance = params.get(key, fallback);
-  if (chance >= 0 && chance <= 1) return chance;
-  throw params.error(key, fmt::format("expected a chance, 0 to 1, found {}", chance));
-}
-
-NumberRange get_range(const Config& params, std::string_view low, std::string_view high,
-                      NumberRange fallback, NumberRange limits) {
-  return checked(params, low, high,
-                 {.low = params.get(low, fallback.low), .high = params.get(high, fallback.high)},
-                 limits);
-}
-
 NumberRange get_range(const Config& params, std::string_view key, NumberRange fallback,
                       NumberRange limits) {
   const auto numbers = params.get<std::vector<double>>(key, {fallback.low, fallback.high});
@@ -67,13 +52,32 @@ NumberRange get_spread(const Config& params, std::string_view key, double middle
                                       limits.high - middle, spread));
 }
 
-NumberRange get_whole_range(const Config& params, std::string_view low, std::string_view high,
-                            NumberRange fallback, NumberRange limits) {
-  const auto get = [&](std::string_view key, double number) {
-    return static_cast<double>(params.get(key, static_cast<int64_t>(number)));
+/// Declares both ends of a range; `get` reads one of them.
+template <class Get>
+void add_ends(Parameters& p, const RangeNames& names, NumberRange& range, NumberRange limits,
+              const char* kind, const Get& get) {
+  const Range allowed = at_least(limits.low).at_most(limits.high);
+  const auto row = [&](std::string_view name, double usual, std::string_view about) {
+    return Parameter{std::string(name),
+                     fmt::format("{}", usual),
+                     std::string(about),
+                     false,
+                     {.kind = kind, .range = allowed}};
   };
-  return checked(params, low, high,
-                 {.low = get(low, fallback.low), .high = get(high, fallback.high)}, limits);
+  p.describe(row(names.low, range.low, names.about_low));
+  const Config* config = p.describe(row(names.high, range.high, names.about_high));
+  if (config == nullptr) return;
+  const double low = get(*config, names.low, range.low);
+  range = checked(*config, names.low, names.high,
+                  {.low = low, .high = get(*config, names.high, range.high)}, limits);
+}
+
+}  // namespace
+
+double get_chance(const Config& params, std::string_view key, double fallback) {
+  const double chance = params.get(key, fallback);
+  if (chance >= 0 && chance <= 1) return chance;
+  throw params.error(key, fmt::format("expected a chance, 0 to 1, found {}", chance));
 }
 
 void add_range(Parameters& p, std::string_view name, NumberRange& range, std::string_view about,
@@ -84,6 +88,21 @@ void add_range(Parameters& p, std::string_view name, NumberRange& range, std::st
                                      false,
                                      {.kind = "list of number"}});
   if (config != nullptr) range = get_range(*config, name, range, limits);
+}
+
+void add_range(Parameters& p, const RangeNames& names, NumberRange& range, NumberRange limits) {
+  add_ends(p, names, range, limits, "number",
+           [](const Config& config, std::string_view key, double usual) {
+             return config.get(key, usual);
+           });
+}
+
+void add_whole_range(Parameters& p, const RangeNames& names, NumberRange& range,
+                     NumberRange limits) {
+  add_ends(p, names, range, limits, "int",
+           [](const Config& config, std::string_view key, double usual) {
+             return static_cast<double>(config.get(key, static_cast<int64_t>(usual)));
+           });
 }
 
 void add_spread(Parameters& p, std::string_view name, NumberRange& range, double middle,
@@ -100,6 +119,11 @@ void declare_chance(Parameters& p, double usual) {
               "the chance",
               false,
               {.kind = "number", .range = at_least(0).at_most(1)}});
+}
+
+std::vector<Parameter> with_prefix(std::string_view prefix, std::vector<Parameter> parameters) {
+  for (Parameter& each : parameters) each.name.insert(0, prefix);
+  return parameters;
 }
 
 }  // namespace stepop

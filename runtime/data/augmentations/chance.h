@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "runtime/core/base/random.h"
 #include "runtime/core/components/parameters.h"
@@ -31,28 +32,30 @@ struct NumberRange {
   }
 };
 
-/// The range from the number at `low` to the number at `high`, which must lie within `limits` in
-/// this order.
-NumberRange get_range(const Config& params, std::string_view low, std::string_view high,
-                      NumberRange fallback, NumberRange limits);
-/// The same as `get_range`, for whole numbers.
-NumberRange get_whole_range(const Config& params, std::string_view low, std::string_view high,
-                            NumberRange fallback, NumberRange limits);
+// Declarations of ranges within `limits`; `range` is the default.
 
 /// The range at one key, `[lowest, highest]`.
-NumberRange get_range(const Config& params, std::string_view key, NumberRange fallback,
-                      NumberRange limits);
-/// `[lowest, highest]`, or a number n for `middle` - n to `middle` + n; by default `middle` alone.
-NumberRange get_spread(const Config& params, std::string_view key, double middle,
-                       NumberRange limits);
-
-/// Declares a range as `get_range` reads it; `range` is the default.
 void add_range(Parameters& p, std::string_view name, NumberRange& range, std::string_view about,
                NumberRange limits);
-/// Declares a range as `get_spread` reads it.
+/// The names and meanings of a range's two ends.
+struct RangeNames {
+  std::string_view low;
+  std::string_view about_low;
+  std::string_view high;
+  std::string_view about_high;
+};
+/// The range from the number at one key to the number at another.
+void add_range(Parameters& p, const RangeNames& names, NumberRange& range, NumberRange limits);
+/// The same for whole numbers.
+void add_whole_range(Parameters& p, const RangeNames& names, NumberRange& range,
+                     NumberRange limits);
+/// `[lowest, highest]`, or a number n for `middle` - n to `middle` + n; by default `middle` alone.
 void add_spread(Parameters& p, std::string_view name, NumberRange& range, double middle,
                 std::string_view about, NumberRange limits);
 /// Declares `p`, which AugmentationList reads; `usual` is `usual_chance`.
 void declare_chance(Parameters& p, double usual);
+
+/// The same parameters at a place in maps: `both/p` with the prefix `both/`.
+std::vector<Parameter> with_prefix(std::string_view prefix, std::vector<Parameter> parameters);
 
 }  // namespace stepop

@@ -138,6 +138,22 @@ const NamedCorruption* find_corruption(std::string_view name) {
   return found == kCorruptions.end() ? nullptr : found;
 }
 
+void check_names(const Config& params, const char* key, const std::vector<std::string>& names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (find_corruption(names[i]) != nullptr) continue;
+    const std::string place = fmt::format("{}/{}", key, i);
+    if (std::ranges::find(kWithoutEffect, names[i]) != kWithoutEffect.end()) {
+      throw params.error(place, fmt::format("{} changes nothing in DL-Art-School either: write "
+                                            "none, or remove it",
+                                            names[i]));
+    }
+    std::vector<std::string> known;
+    for (const auto& each : kCorruptions) known.emplace_back(each.name);
+    throw params.error(place, fmt::format("no corruption \"{}\"; there are: {}", names[i],
+                                          fmt::join(sorted_by_distance(names[i], known), ", ")));
+  }
+}
+
 bool is_noise(const std::string& name) { return name == "noise" || name == "noise-5"; }
 
 }  // namespace
@@ -154,62 +170,51 @@ at::Tensor enlarged(const at::Tensor& image, int64_t factor) {
       .squeeze(0);
 }
 
-Corruptions::Corruptions(const Config& params)
-    : fixed_(names_at(params, "fixed_corruptions")),
-      random_(names_at(params, "random_corruptions")),
-      count_(params.get_between("num_corrupts_per_image", 0, 1000, 0)),
-      blur_scale_(params.get("corruption_blur_scale", 1.0)),
-      cosine_bias_(params.get("cosine_bias", true)) {
-  if (!(blur_scale_ >= 0 && blur_scale_ <= 100)) {
-    throw params.error("corruption_blur_scale",
-                       fmt::format("expected 0 to 100, found {}", blur_scale_));
-  }
-  if (count_ > 0 && random_.empty()) {
-    throw params.error("num_corrupts_per_image",
+void Corruptions::Params::declare(Parameters& p) {
+  p.add("fixed_corruptions", fixed_corruptions,
+        "of each image, in this order: [jpeg-broad, gaussian_blur]");
+  p.add("random_corruptions", random_corruptions,
+        "some of them for each image, before the fixed ones");
+  p.add("num_corrupts_per_image", num_corrupts_per_image, "how many of the random ones",
+        at_least(0).at_most(1000));
+  p.add("corruption_blur_scale", corruption_blur_scale, "how wide blurs are",
+        at_least(0).at_most(100));
+  p.add("cosine_bias", cosine_bias, "strengths near 0 are drawn more often; false: all alike");
+}
+
+Corruptions::Corruptions(const Config& config) : p_(read_parameters<Params>(config)) {
+  check_names(config, "fixed_corruptions", p_.fixed_corruptions);
+  check_names(config, "random_corruptions", p_.random_corruptions);
+  if (p_.num_corrupts_per_image > 0 && p_.random_corruptions.empty()) {
+    throw config.error("num_corrupts_per_image",
                        "there are no random_corruptions to choose from: [jpeg, none]");
   }
 }
 
-std::vector<std::string> Corruptions::names_at(const Config& params, const char* key) const {
-  auto names = params.get<std::vector<std::string>>(key, {});
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (find_corruption(names[i]) != nullptr) continue;
-    const std::string place = fmt::format("{}/{}", key, i);
-    if (std::ranges::find(kWithoutEffect, names[i]) != kWithoutEffect.end()) {
-      throw params.error(place, fmt::format("{} changes nothing in DL-Art-School either: write "
-                                            "none, or remove it",
-                                            names[i]));
-    }
-    std::vector<std::string> known;
-    for (const auto& each : kCorruptions) known.emplace_back(each.name);
-    throw params.error(place, fmt::format("no corruption \"{}\"; there are: {}", names[i],
-                                          fmt::join(sorted_by_distance(names[i], known), ", ")));
-  }
-  return names;
-}
-
 double Corruptions::draw_strength(Random& random) const {
   const double even = random.uniform();
-  return cosine_bias_ ? 1 - std::cos(even * std::numbers::pi / 2) : even;
+  return p_.cosine_bias ? 1 - std::cos(even * std::numbers::pi / 2) : even;
 }
 
 at::Tensor Corruptions::apply(const at::Tensor& image, Random& random,
                               std::vector<float>& strengths) const {
   std::vector<std::string> names;
-  for (int64_t i = 0; i < count_; ++i) {
-    names.push_back(random_[static_cast<size_t>(random.below(std::ssize(random_)))]);
+  const auto& fixed = p_.fixed_corruptions;
+  const auto& to_draw = p_.random_corruptions;
+  for (int64_t i = 0; i < p_.num_corrupts_per_image; ++i) {
+    names.push_back(to_draw[static_cast<size_t>(random.below(std::ssize(to_draw)))]);
   }
-  names.insert(names.end(), fixed_.begin(), fixed_.end());
+  names.insert(names.end(), fixed.begin(), fixed.end());
   // As in DL-Art-School, a JPEG would turn noise into blocks.
   const bool has_noise = std::ranges::any_of(names, is_noise);
   at::Tensor changed = image;
   int64_t reduction = 1;
   for (size_t i = 0; i < names.size(); ++i) {
     CorruptionDraw draw{.strength = draw_strength(random),
-                        .blur_scale = blur_scale_,
+                        .blur_scale = p_.corruption_blur_scale,
                         .random = random,
                         .reduction = reduction};
-    if (std::ssize(names) - std::ssize(fixed_) <= static_cast<int64_t>(i)) {
+    if (std::ssize(names) - std::ssize(fixed) <= static_cast<int64_t>(i)) {
       strengths.push_back(static_cast<float>(draw.strength));
     }
     if (has_noise && names[i].starts_with("jpeg")) continue;
@@ -217,16 +222,6 @@ at::Tensor Corruptions::apply(const at::Tensor& image, Random& random,
     reduction = draw.reduction;
   }
   return enlarged(changed, reduction);
-}
-
-std::vector<Parameter> Corruptions::parameters() {
-  return {
-      {"fixed_corruptions", "[]", "of each image, in this order: [jpeg-broad, gaussian_blur]"},
-      {"random_corruptions", "[]", "some of them for each image, before the fixed ones"},
-      {"num_corrupts_per_image", "0", "how many of the random ones"},
-      {"corruption_blur_scale", "1.0", "how wide blurs are"},
-      {"cosine_bias", "true", "strengths near 0 are drawn more often; false: all alike"},
-  };
 }
 
 }  // namespace stepop

@@ -17,23 +17,28 @@ namespace stepop {
 /// strength.
 class Corruptions {
  public:
-  explicit Corruptions(const Config& params);
+  struct Params {
+    std::vector<std::string> fixed_corruptions = {};
+    std::vector<std::string> random_corruptions = {};
+    int64_t num_corrupts_per_image = 0;  ///< How many of `random_corruptions` an image gets.
+    double corruption_blur_scale = 1;
+    bool cosine_bias = true;
+
+    void declare(Parameters& p);
+  };
+
+  explicit Corruptions(const Config& config);
 
   /// A corrupted copy of an image [3, H, W] in [0, 1]. Noise may leave that range. `strengths` gets
   /// the strength of each fixed corruption, 0 to 1.
   at::Tensor apply(const at::Tensor& image, Random& random, std::vector<float>& strengths) const;
 
-  static std::vector<Parameter> parameters();
+  static std::vector<Parameter> parameters() { return parameters_of<Params>(); }
 
  private:
-  std::vector<std::string> names_at(const Config& params, const char* key) const;
   double draw_strength(Random& random) const;
 
-  std::vector<std::string> fixed_;
-  std::vector<std::string> random_;
-  int64_t count_;  ///< How many of `random_` an image gets.
-  double blur_scale_;
-  bool cosine_bias_;
+  Params p_;
 };
 
 /// What one corruption is given, and what it leaves to be undone.

@@ -18,36 +18,55 @@ struct Size {
   int64_t width = 0;
 };
 
-Size get_size(const Config& params) {
-  const Value* value = params.peek("size");
+void require_size(Parameters& p, Size& size) {
+  const Config* config =
+      p.describe_required("size", "int | list of int", "[height, width], or the side of a square");
+  if (config == nullptr) return;
+  const Value* value = config->peek("size");
   const auto sides = value != nullptr && value->is_list()
-                         ? params.get<std::vector<int64_t>>("size")
-                         : std::vector<int64_t>(2, params.get<int64_t>("size"));
-  if (sides.size() == 2 && sides[0] >= 1 && sides[1] >= 1 && sides[0] <= kMostSide &&
-      sides[1] <= kMostSide) {
-    return {sides[0], sides[1]};
+                         ? config->get<std::vector<int64_t>>("size")
+                         : std::vector<int64_t>(2, config->get<int64_t>("size"));
+  if (sides.size() != 2 || sides[0] < 1 || sides[1] < 1 || sides[0] > kMostSide ||
+      sides[1] > kMostSide) {
+    throw config->error("size", fmt::format("expected a side or [height, width], 1 to {}, found {}",
+                                            kMostSide, value->describe()));
   }
-  throw params.error("size", fmt::format("expected a side or [height, width], 1 to {}, found {}",
-                                         kMostSide, value->describe()));
+  size = {sides[0], sides[1]};
 }
 
 class RandomHorizontalFlip : public Augmentation {
  public:
-  explicit RandomHorizontalFlip(const Config& params) {
-    if (!params.has("swap")) return;
-    const size_t count = params.peek("swap")->is_list() ? params.peek("swap")->as_list().size() : 0;
-    for (size_t i = 0; i < count; ++i) {
-      const std::string key = fmt::format("swap/{}", i);
-      const auto pair = params.get<std::vector<int64_t>>(key);
-      if (pair.size() != 2 || pair[0] < 0 || pair[1] < 0) {
-        throw params.error(key, "expected the numbers of two keypoints, such as [2, 5]");
-      }
-      swapped_.emplace_back(pair[0], pair[1]);
-    }
-    if (count == 0) throw params.error("swap", "expected pairs of keypoints, such as [[2, 5]]");
-  }
+  static constexpr double kChance = 0.5;
 
-  double usual_chance() const override { return 0.5; }
+  struct Params {
+    std::vector<std::pair<int64_t, int64_t>> swap;
+
+    void declare(Parameters& p) {
+      declare_chance(p, kChance);
+      const Config* config = p.describe_optional(
+          "swap", "list of list of int",
+          "keypoints that change places, such as left and right: [[2, 5], [3, 6]]");
+      if (config != nullptr) read_swap(*config);
+    }
+
+    void read_swap(const Config& params) {
+      const bool is_list = params.peek("swap")->is_list();
+      const size_t count = is_list ? params.peek("swap")->as_list().size() : 0;
+      for (size_t i = 0; i < count; ++i) {
+        const std::string key = fmt::format("swap/{}", i);
+        const auto pair = params.get<std::vector<int64_t>>(key);
+        if (pair.size() != 2 || pair[0] < 0 || pair[1] < 0) {
+          throw params.error(key, "expected the numbers of two keypoints, such as [2, 5]");
+        }
+        swap.emplace_back(pair[0], pair[1]);
+      }
+      if (count == 0) throw params.error("swap", "expected pairs of keypoints, such as [[2, 5]]");
+    }
+  };
+
+  explicit RandomHorizontalFlip(const Params& params) : swapped_(params.swap) {}
+
+  double usual_chance() const override { return kChance; }
 
   void apply(Scene& scene, Random&) const override {
     mirror(scene, /*is_horizontal=*/true);
@@ -71,8 +90,14 @@ class RandomHorizontalFlip : public Augmentation {
 
 class RandomVerticalFlip : public Augmentation {
  public:
-  explicit RandomVerticalFlip(const Config&) {}
-  double usual_chance() const override { return 0.5; }
+  static constexpr double kChance = 0.5;
+
+  struct Params {
+    void declare(Parameters& p) { declare_chance(p, kChance); }
+  };
+
+  explicit RandomVerticalFlip(const Params&) {}
+  double usual_chance() const override { return kChance; }
   void apply(Scene& scene, Random&) const override { mirror(scene, /*is_horizontal=*/false); }
 };
 
@@ -84,7 +109,13 @@ class RandomRotate90 : public Augmentation {
 
 class Resize : public Augmentation {
  public:
-  explicit Resize(const Config& params) : size_(get_size(params)) {}
+  struct Params {
+    Size size;
+
+    void declare(Parameters& p) { require_size(p, size); }
+  };
+
+  explicit Resize(const Params& params) : size_(params.size) {}
   void apply(Scene& scene, Random&) const override { resize(scene, size_.height, size_.width); }
 
  private:
@@ -100,52 +131,80 @@ int64_t begin_in_middle(int64_t side, int64_t part) {
 
 class CenterCrop : public Augmentation {
  public:
-  explicit CenterCrop(const Config& params)
-      : size_(get_size(params)), fill_(get_fill(params, kBlack)) {}
+  struct Params {
+    Size size;
+    Fill fill;
+
+    void declare(Parameters& p) {
+      require_size(p, size);
+      add_fill(p, fill);
+    }
+  };
+
+  explicit CenterCrop(const Params& params) : p_(params) {}
   void apply(Scene& scene, Random&) const override {
-    crop(scene, begin_in_middle(scene.height(), size_.height),
-         begin_in_middle(scene.width(), size_.width), size_.height, size_.width, fill_);
+    const auto [height, width] = p_.size;
+    crop(scene, begin_in_middle(scene.height(), height), begin_in_middle(scene.width(), width),
+         height, width, p_.fill);
   }
 
  private:
-  Size size_;
-  Fill fill_;
+  Params p_;
 };
 
 class RandomCrop : public Augmentation {
  public:
-  explicit RandomCrop(const Config& params)
-      : size_(get_size(params)),
-        padding_(params.get_between("padding", 0, kMostSide, 0)),
-        fill_(get_fill(params, kBlack)) {}
+  struct Params {
+    Size size;
+    int64_t padding = 0;
+    Fill fill;
+
+    void declare(Parameters& p) {
+      require_size(p, size);
+      p.add("padding", padding, "pixels that are added to each side before",
+            at_least(0).at_most(kMostSide));
+      add_fill(p, fill);
+    }
+  };
+
+  explicit RandomCrop(const Params& params) : p_(params) {}
 
   void apply(Scene& scene, Random& random) const override {
+    const int64_t padding = p_.padding;
     const auto start = [&](int64_t side, int64_t part, const char* what) {
-      const int64_t places = side + 2 * padding_ - part + 1;
-      if (places > 0) return random.below(places) - padding_;
+      const int64_t places = side + 2 * padding - part + 1;
+      if (places > 0) return random.below(places) - padding;
       throw Error(fmt::format("size: {} {}, but the image has {} and a padding of {}", part, what,
-                              side, padding_));
+                              side, padding));
     };
-    const int64_t top = start(scene.height(), size_.height, "rows");
-    const int64_t left = start(scene.width(), size_.width, "columns");
-    crop(scene, top, left, size_.height, size_.width, fill_);
+    const auto [height, width] = p_.size;
+    const int64_t top = start(scene.height(), height, "rows");
+    const int64_t left = start(scene.width(), width, "columns");
+    crop(scene, top, left, height, width, p_.fill);
   }
 
  private:
-  Size size_;
-  int64_t padding_;
-  Fill fill_;
+  Params p_;
 };
 
 /// A part with a random area and aspect ratio, resized (Szegedy et al., 2014), as in torchvision:
 /// after ten parts that do not fit, the largest part in the middle whose ratio is allowed.
 class RandomResizedCrop : public Augmentation {
  public:
-  explicit RandomResizedCrop(const Config& params)
-      : size_(get_size(params)),
-        scale_(get_range(params, "scale", {.low = 0.08, .high = 1}, {.low = 1e-6, .high = 1})),
-        ratio_(get_range(params, "ratio", {.low = 3.0 / 4, .high = 4.0 / 3},
-                         {.low = 1e-3, .high = 1e3})) {}
+  struct Params {
+    Size size;
+    NumberRange scale{.low = 0.08, .high = 1};
+    NumberRange ratio{.low = 3.0 / 4, .high = 4.0 / 3};
+
+    void declare(Parameters& p) {
+      require_size(p, size);
+      add_range(p, "scale", scale, "share of the image's area", {.low = 1e-6, .high = 1});
+      add_range(p, "ratio", ratio, "width by height", {.low = 1e-3, .high = 1e3});
+    }
+  };
+
+  explicit RandomResizedCrop(const Params& params)
+      : size_(params.size), scale_(params.scale), ratio_(params.ratio) {}
 
   void apply(Scene& scene, Random& random) const override {
     constexpr int kTries = 10;
@@ -183,27 +242,12 @@ class RandomResizedCrop : public Augmentation {
   NumberRange ratio_;
 };
 
-const Parameter kSize{"size", "", "[height, width], or the side of a square"};
-const Parameter kFill{"fill", "-1.0", "what images show beyond their border; repeat: the border"};
-
-STEPOP_REGISTER_AUGMENTATION(
-    RandomHorizontalFlip,
-    {"Left and right are exchanged.",
-     {{"p", "0.5", "the chance"},
-      {"swap", "null", "keypoints that change places, such as left and right: [[2, 5], [3, 6]]"}}});
-STEPOP_REGISTER_AUGMENTATION(RandomVerticalFlip,
-                             {"Top and bottom are exchanged.", {{"p", "0.5", "the chance"}}});
+STEPOP_REGISTER_AUGMENTATION(RandomHorizontalFlip, {"Left and right are exchanged."});
+STEPOP_REGISTER_AUGMENTATION(RandomVerticalFlip, {"Top and bottom are exchanged."});
 STEPOP_REGISTER_AUGMENTATION(RandomRotate90, {"Turned by 0 to 3 quarters of a circle.", {}});
-STEPOP_REGISTER_AUGMENTATION(Resize, {"Resized with antialiasing; no randomness.", {kSize}});
-STEPOP_REGISTER_AUGMENTATION(CenterCrop,
-                             {"The part in the middle; no randomness.", {kSize, kFill}});
-STEPOP_REGISTER_AUGMENTATION(
-    RandomCrop, {"A part at a random place.",
-                 {kSize, {"padding", "0", "pixels that are added to each side before"}, kFill}});
-STEPOP_REGISTER_AUGMENTATION(RandomResizedCrop,
-                             {"A part with a random area and shape, resized.",
-                              {kSize,
-                               {"scale", "[0.08, 1]", "share of the image's area"},
-                               {"ratio", "[0.75, 1.3333]", "width by height"}}});
+STEPOP_REGISTER_AUGMENTATION(Resize, {"Resized with antialiasing; no randomness."});
+STEPOP_REGISTER_AUGMENTATION(CenterCrop, {"The part in the middle; no randomness."});
+STEPOP_REGISTER_AUGMENTATION(RandomCrop, {"A part at a random place."});
+STEPOP_REGISTER_AUGMENTATION(RandomResizedCrop, {"A part with a random area and shape, resized."});
 }  // namespace
 }  // namespace stepop

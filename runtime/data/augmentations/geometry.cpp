@@ -137,16 +137,23 @@ at::Tensor grid_of(const at::Tensor& places, int64_t height, int64_t width) {
 
 }  // namespace
 
-Fill get_fill(const Config& params, Fill fallback) {
-  if (!params.has("fill")) {
-    params.note_default("fill", fallback ? Value(*fallback) : Value("repeat"));
-    return fallback;
+void add_fill(Parameters& p, Fill& fill) {
+  constexpr double kBlack = -1;
+  fill = kBlack;
+  const Config* config = p.describe({"fill",
+                                     "-1",
+                                     "what images show beyond their border; repeat: the border",
+                                     false,
+                                     {.kind = "number | 'repeat'"}});
+  if (config == nullptr) return;
+  const Value* value = config->has("fill") ? config->peek("fill") : nullptr;
+  if (value != nullptr && value->is_text() && value->as_text() == "repeat") {
+    fill = std::nullopt;
+    return;
   }
-  const Value* value = params.peek("fill");
-  if (value->is_text() && value->as_text() == "repeat") return std::nullopt;
-  const double fill = params.get<double>("fill");
-  if (fill >= -1 && fill <= 1) return fill;
-  throw params.error("fill", fmt::format("expected -1 (black) to 1, or repeat, found {}", fill));
+  fill = config->get("fill", kBlack);
+  if (*fill >= -1 && *fill <= 1) return;
+  throw config->error("fill", fmt::format("expected -1 (black) to 1, or repeat, found {}", *fill));
 }
 
 void transform(Scene& scene, const Homography& moved, Fill fill) {

@@ -16,8 +16,8 @@ namespace stepop {
 /// What images show where nothing is known: a value, or, without one, the nearest pixel of the
 /// border. Masks then have -100, which cross entropy leaves out, or 0 if their type is not int64.
 using Fill = std::optional<double>;
-/// The fill at the key `fill` of a config: -1 (black) to 1, or `repeat`.
-Fill get_fill(const Config& params, Fill fallback);
+/// Declares `fill`: -1 (black, the default) to 1, or `repeat`.
+void add_fill(Parameters& p, Fill& fill);
 
 /// Moves what is at `place` to `moved(place)`. The size stays.
 void transform(Scene& scene, const Homography& moved, Fill fill);

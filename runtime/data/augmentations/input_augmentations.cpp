@@ -1,8 +1,8 @@
 #include "runtime/data/augmentations/input_augmentations.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/pictures/webp.h"
@@ -10,123 +10,94 @@
 namespace stepop {
 namespace {
 
-constexpr NumberRange kFactors{.low = 0, .high = 100};
-constexpr NumberRange kFifthMoreOrLess{.low = 0.8, .high = 1.2};
 constexpr int64_t kLeastMotion = 3;
-constexpr int64_t kMostMotion = 255;
 
-GreyMethod get_grey_method(const Config& params) {
-  const std::string name = params.get("grayscale_method", "weighted_average");
-  if (name == "weighted_average") return GreyMethod::kWeightedAverage;
-  if (name == "average") return GreyMethod::kAverage;
-  if (name == "desaturation") return GreyMethod::kDesaturation;
-  if (name == "max") return GreyMethod::kMax;
-  if (name == "from_lab") return GreyMethod::kFromLab;
-  if (name == "pca") return GreyMethod::kPca;
-  throw params.error(
-      "grayscale_method",
-      fmt::format(
-          "expected weighted_average, average, desaturation, max, from_lab or pca, found \"{}\"",
-          name));
+void add_grey_method(Parameters& p, GreyMethod& method) {
+  const std::vector<std::string> names = {"weighted_average", "average", "desaturation", "max",
+                                          "from_lab",         "pca"};
+  std::string name = names.front();
+  p.add("grayscale_method", name, "or average, desaturation, max, from_lab, pca", one_of(names));
+  method = static_cast<GreyMethod>(std::ranges::find(names, name) - names.begin());
 }
 
 }  // namespace
 
-InputAugmentations::InputAugmentations(const Config& params)
-    : jitter_(get_chance(params, "colorjitter_chance")),
-      jitter_ranges_{
-          .brightness = get_range(params, "colorjitter_min_brightness",
-                                  "colorjitter_max_brightness", kFifthMoreOrLess, kFactors),
-          .contrast = get_range(params, "colorjitter_min_contrast", "colorjitter_max_contrast",
-                                kFifthMoreOrLess, kFactors),
-          .saturation = get_range(params, "colorjitter_min_saturation",
-                                  "colorjitter_max_saturation", kFifthMoreOrLess, kFactors),
-          .hue = get_range(params, "colorjitter_min_hue", "colorjitter_max_hue",
-                           {.low = -0.5, .high = 0.5}, {.low = -0.5, .high = 0.5})},
-      noise_(get_chance(params, "gaussnoise_chance")),
-      noise_deviation_(get_range(params, "gaussnoise_min", "gaussnoise_max",
-                                 {.low = 0.2, .high = 0.44}, {.low = 0, .high = 1})),
-      motion_(get_chance(params, "motionblur_chance")),
-      motion_limit_(params.get_between("motionblur_limit", kLeastMotion, kMostMotion, 7)),
-      gamma_(get_chance(params, "randgamma_chance")),
-      gamma_percent_(get_range(params, "randgamma_min", "randgamma_max", {.low = 80, .high = 120},
-                               {.low = 1, .high = 10000})),
-      grey_(get_chance(params, "grayscale_chance")),
-      grey_method_(get_grey_method(params)),
-      compression_(get_chance(params, "compression_chance")),
-      quality_(get_whole_range(params, "compression_quality_min", "compression_quality_max",
-                               {.low = 99, .high = 100}, {.low = 1, .high = 100})) {
-  const std::string type = params.get("compression_type", "jpeg");
-  if (type != "jpeg" && type != "webp") {
-    throw params.error("compression_type",
-                       fmt::format("expected jpeg or webp, found \"{}\"", type));
-  }
-  is_webp_ = type == "webp";
-  if (!is_webp_) return;
+void InputAugmentations::Params::declare(Parameters& p) {
+  const Range chance = at_least(0).at_most(1);
+  const auto add_factors = [&](const char* low, const char* high, NumberRange& range) {
+    add_range(p, {low, "smallest factor", high, "largest"}, range, {.low = 0, .high = 100});
+  };
+  p.add("colorjitter_chance", jitter,
+        "brightness, contrast, saturation and hue change, in any order", chance);
+  add_factors("colorjitter_min_brightness", "colorjitter_max_brightness", jitter_ranges.brightness);
+  add_factors("colorjitter_min_contrast", "colorjitter_max_contrast", jitter_ranges.contrast);
+  add_factors("colorjitter_min_saturation", "colorjitter_max_saturation", jitter_ranges.saturation);
+  add_range(
+      p,
+      {"colorjitter_min_hue", "share of the colour circle", "colorjitter_max_hue", "the other end"},
+      jitter_ranges.hue, {.low = -0.5, .high = 0.5});
+  p.add("gaussnoise_chance", noise, "normal noise", chance);
+  add_range(
+      p,
+      {"gaussnoise_min", "standard deviation, of a range of 0 to 1", "gaussnoise_max", "at most"},
+      noise_deviation, {.low = 0, .high = 1});
+  p.add("motionblur_chance", motion, "blurred along a line", chance);
+  p.add("motionblur_limit", motion_limit, "longest line in pixels; the shortest is 3",
+        at_least(kLeastMotion).at_most(255));
+  p.add("randgamma_chance", gamma, "values to the power of gamma", chance);
+  add_range(p, {"randgamma_min", "smallest gamma, in percent", "randgamma_max", "largest"},
+            gamma_percent, {.low = 1, .high = 10000});
+  p.add("grayscale_chance", grey, "grey, with as many channels", chance);
+  add_grey_method(p, grey_method);
+  p.add("compression_chance", compression, "through a file that loses details", chance);
+  p.add("compression_type", compression_type, "or webp, by libwebp", one_of({"jpeg", "webp"}));
+  add_whole_range(
+      p,
+      {"compression_quality_min", "lowest quality, 1 to 100", "compression_quality_max", "highest"},
+      quality, {.low = 1, .high = 100});
+}
+
+InputAugmentations::InputAugmentations(const Config& config) : p_(read_parameters<Params>(config)) {
+  if (p_.compression_type != "webp") return;
   try {
     need_webp();
   } catch (const Error& error) {
-    throw params.error("compression_type", error.what());
+    throw config.error("compression_type", error.what());
   }
 }
 
 at::Tensor InputAugmentations::apply(const at::Tensor& image, Random& random) const {
   // Drawn first: what happens does not depend on the image.
-  const bool jitters = happens(jitter_, random);
-  const bool has_noise = happens(noise_, random);
-  const bool moves = happens(motion_, random);
-  const bool has_gamma = happens(gamma_, random);
-  const bool is_grey = happens(grey_, random);
-  const bool is_compressed = happens(compression_, random);
+  const bool jitters = happens(p_.jitter, random);
+  const bool has_noise = happens(p_.noise, random);
+  const bool moves = happens(p_.motion, random);
+  const bool has_gamma = happens(p_.gamma, random);
+  const bool is_grey = happens(p_.grey, random);
+  const bool is_compressed = happens(p_.compression, random);
   if (!(jitters || has_noise || moves || has_gamma || is_grey || is_compressed)) return image;
 
   const uint64_t seed = random();
   return with_colours(image, [&](at::Tensor part) {
     Random own(seed);  // all parts use the same seed
-    if (jitters) part = draw_jitter(jitter_ranges_, own)(part);
-    if (has_noise) part = with_noise(part, noise_deviation_.draw(own), own);
+    if (jitters) part = draw_jitter(p_.jitter_ranges, own)(part);
+    if (has_noise) part = with_noise(part, p_.noise_deviation.draw(own), own);
     if (moves) {
-      const int64_t sizes = (motion_limit_ - kLeastMotion) / 2 + 1;
+      const int64_t sizes = (p_.motion_limit - kLeastMotion) / 2 + 1;
       part = with_motion(part, motion_kernel(kLeastMotion + 2 * own.below(sizes), own));
     }
-    if (has_gamma) part = with_gamma(part, gamma_percent_.draw(own) / 100);
-    if (is_grey && part.size(0) == 3) part = in_grey(part, grey_method_);
+    if (has_gamma) part = with_gamma(part, p_.gamma_percent.draw(own) / 100);
+    if (is_grey && part.size(0) == 3) part = in_grey(part, p_.grey_method);
     if (is_compressed) {
-      const auto quality = static_cast<int>(quality_.draw_whole(own));
-      part = is_webp_ ? through_webp(part, quality) : through_jpeg(part, quality);
+      const auto quality = static_cast<int>(p_.quality.draw_whole(own));
+      const bool is_webp = p_.compression_type == "webp";
+      part = is_webp ? through_webp(part, quality) : through_jpeg(part, quality);
     }
     return part;
   });
 }
 
 std::vector<Parameter> InputAugmentations::parameters() {
-  return {
-      {"augmentations/input/colorjitter_chance", "0.0",
-       "brightness, contrast, saturation and hue change, in any order"},
-      {"augmentations/input/colorjitter_min_brightness", "0.8", "smallest factor"},
-      {"augmentations/input/colorjitter_max_brightness", "1.2", "largest"},
-      {"augmentations/input/colorjitter_min_contrast", "0.8", "smallest factor"},
-      {"augmentations/input/colorjitter_max_contrast", "1.2", "largest"},
-      {"augmentations/input/colorjitter_min_saturation", "0.8", "smallest factor"},
-      {"augmentations/input/colorjitter_max_saturation", "1.2", "largest"},
-      {"augmentations/input/colorjitter_min_hue", "-0.5", "share of the colour circle"},
-      {"augmentations/input/colorjitter_max_hue", "0.5", "the other end"},
-      {"augmentations/input/gaussnoise_chance", "0.0", "normal noise"},
-      {"augmentations/input/gaussnoise_min", "0.2", "standard deviation, of a range of 0 to 1"},
-      {"augmentations/input/gaussnoise_max", "0.44", "at most"},
-      {"augmentations/input/motionblur_chance", "0.0", "blurred along a line"},
-      {"augmentations/input/motionblur_limit", "7", "longest line in pixels; the shortest is 3"},
-      {"augmentations/input/randgamma_chance", "0.0", "values to the power of gamma"},
-      {"augmentations/input/randgamma_min", "80.0", "smallest gamma, in percent"},
-      {"augmentations/input/randgamma_max", "120.0", "largest"},
-      {"augmentations/input/grayscale_chance", "0.0", "grey, with as many channels"},
-      {"augmentations/input/grayscale_method", "weighted_average",
-       "or average, desaturation, max, from_lab, pca"},
-      {"augmentations/input/compression_chance", "0.0", "through a file that loses details"},
-      {"augmentations/input/compression_type", "jpeg", "or webp, by libwebp"},
-      {"augmentations/input/compression_quality_min", "99", "lowest quality, 1 to 100"},
-      {"augmentations/input/compression_quality_max", "100", "highest"},
-  };
+  return with_prefix("augmentations/input/", parameters_of<Params>());
 }
 
 }  // namespace stepop

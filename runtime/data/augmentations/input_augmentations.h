@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "runtime/core/base/random.h"
@@ -30,19 +31,28 @@ class InputAugmentations {
   static std::vector<Parameter> parameters();
 
  private:
-  double jitter_;
-  JitterRanges jitter_ranges_;
-  double noise_;
-  NumberRange noise_deviation_;
-  double motion_;
-  int64_t motion_limit_;
-  double gamma_;
-  NumberRange gamma_percent_;
-  double grey_;
-  GreyMethod grey_method_ = GreyMethod::kWeightedAverage;
-  double compression_;
-  NumberRange quality_;
-  bool is_webp_ = false;
+  struct Params {
+    double jitter = 0;
+    JitterRanges jitter_ranges{.brightness = {.low = 0.8, .high = 1.2},
+                               .contrast = {.low = 0.8, .high = 1.2},
+                               .saturation = {.low = 0.8, .high = 1.2},
+                               .hue = {.low = -0.5, .high = 0.5}};
+    double noise = 0;
+    NumberRange noise_deviation{.low = 0.2, .high = 0.44};
+    double motion = 0;
+    int64_t motion_limit = 7;
+    double gamma = 0;
+    NumberRange gamma_percent{.low = 80, .high = 120};
+    double grey = 0;
+    GreyMethod grey_method = GreyMethod::kWeightedAverage;
+    double compression = 0;
+    std::string compression_type = "jpeg";
+    NumberRange quality{.low = 99, .high = 100};
+
+    void declare(Parameters& p);
+  };
+
+  Params p_;
 };
 
 }  // namespace stepop

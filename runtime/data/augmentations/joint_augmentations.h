@@ -30,17 +30,23 @@ class JointAugmentations {
   static std::vector<Parameter> parameters();
 
  private:
-  double mirror_;
-  double turn_over_;
-  double turn_;
-  double elastic_;
-  double elastic_alpha_;
-  double elastic_sigma_;
-  double distortion_;
-  NumberRange distortion_strength_;
-  LensMap* lens_;
-  double dropout_;
-  HoleOptions holes_;
+  struct Params {
+    double mirror = 0.5;
+    double turn_over = 0;
+    double turn = 0;
+    double elastic = 0;
+    double elastic_alpha = 1;
+    double elastic_sigma = 50;
+    double distortion = 0;
+    NumberRange distortion_strength{.low = -0.05, .high = 0.05};
+    LensMap* lens = nullptr;
+    double dropout = 0;
+    HoleOptions holes;
+
+    void declare(Parameters& p);
+  };
+
+  Params p_;
 };
 
 }  // namespace stepop

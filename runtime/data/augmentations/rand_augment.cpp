@@ -11,15 +11,27 @@ namespace {
 /// torchvision.transforms.v2.RandAugment.
 class RandAugment : public Augmentation {
  public:
-  explicit RandAugment(const Config& params)
-      : count_(params.get_between("num_ops", 1, 100, 2)),
-        bins_(params.get_between("num_magnitude_bins", 2, 1000, 31)),
-        magnitude_(params.get_between("magnitude", 0, bins_ - 1, 9)),
-        fill_(get_fill(params, -1)) {}
+  struct Params {
+    int64_t num_ops = 2;
+    int64_t magnitude = 9;
+    int64_t num_magnitude_bins = 31;
+    Fill fill;
+
+    void declare(Parameters& p) {
+      p.add("num_ops", num_ops, "how many one after the other", at_least(1).at_most(100));
+      p.add("num_magnitude_bins", num_magnitude_bins, "in how many steps strengths are counted",
+            at_least(2).at_most(1000));
+      p.add("magnitude", magnitude, "how strong, 0 to num_magnitude_bins - 1",
+            at_least(0).at_most(static_cast<double>(num_magnitude_bins - 1)));
+      add_fill(p, fill);
+    }
+  };
+
+  explicit RandAugment(const Params& params) : p_(params) {}
 
   void apply(Scene& scene, Random& random) const override {
     constexpr int64_t kChanges = 14;
-    for (int64_t i = 0; i < count_; ++i) {
+    for (int64_t i = 0; i < p_.num_ops; ++i) {
       const int64_t change = random.below(kChanges);
       const double sign = random.below(2) == 0 ? 1 : -1;
       apply_one(scene, change, sign);
@@ -28,9 +40,10 @@ class RandAugment : public Augmentation {
 
  private:
   void apply_one(Scene& scene, int64_t change, double sign) const {
-    const double share = static_cast<double>(magnitude_) / static_cast<double>(bins_ - 1);
+    const double share =
+        static_cast<double>(p_.magnitude) / static_cast<double>(p_.num_magnitude_bins - 1);
     const auto move = [&](const AffineOptions& options, PixelPosition middle) {
-      transform(scene, affine(options, middle), fill_);
+      transform(scene, affine(options, middle), p_.fill);
     };
     constexpr double kDegrees = 180 / 3.14159265358979323846;
     constexpr PixelPosition kCorner{-0.5, -0.5};
@@ -82,18 +95,11 @@ class RandAugment : public Augmentation {
     }
   }
 
-  int64_t count_;
-  int64_t bins_;
-  int64_t magnitude_;
-  Fill fill_;
+  Params p_;
 };
 
-STEPOP_REGISTER_AUGMENTATION(
-    RandAugment, {"Some of 14 changes of geometry and colours, drawn anew each time.",
-                  {{"num_ops", "2", "how many one after the other"},
-                   {"magnitude", "9", "how strong, 0 to num_magnitude_bins - 1"},
-                   {"num_magnitude_bins", "31", "in how many steps strengths are counted"},
-                   {"fill", "-1.0", "what images show beyond their border; repeat: the border"}}});
+STEPOP_REGISTER_AUGMENTATION(RandAugment,
+                             {"Some of 14 changes of geometry and colours, drawn anew each time."});
 
 }  // namespace
 }  // namespace stepop

@@ -118,11 +118,10 @@ WarpMap fisheye_map(int64_t height, int64_t width, double k) {
   });
 }
 
-LensMap* get_lens(const Config& params, std::string_view key) {
-  const std::string mode = params.get(key, "camera");
-  if (mode == "camera") return camera_map;
-  if (mode == "fisheye") return fisheye_map;
-  throw params.error(key, fmt::format("expected camera or fisheye, found \"{}\"", mode));
+void add_lens(Parameters& p, std::string_view name, LensMap*& lens) {
+  std::string mode = "camera";
+  p.add(name, mode, "camera or fisheye", one_of({"camera", "fisheye"}));
+  lens = mode == "camera" ? camera_map : fisheye_map;
 }
 
 }  // namespace stepop

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "runtime/core/base/random.h"
-#include "runtime/core/config/config.h"
+#include "runtime/core/components/parameters.h"
 
 namespace stepop {
 
@@ -36,7 +36,7 @@ WarpMap camera_map(int64_t height, int64_t width, double k);
 WarpMap fisheye_map(int64_t height, int64_t width, double k);
 
 using LensMap = WarpMap(int64_t height, int64_t width, double k);
-/// `camera`, the default, or `fisheye` at the key of a config.
-LensMap* get_lens(const Config& params, std::string_view key);
+/// Declares a lens: `camera`, the default, or `fisheye`.
+void add_lens(Parameters& p, std::string_view name, LensMap*& lens);
 
 }  // namespace stepop

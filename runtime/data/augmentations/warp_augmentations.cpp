@@ -7,8 +7,6 @@
 namespace stepop {
 namespace {
 
-constexpr double kBlackBorder = -1;
-
 PixelPosition middle_of(const Scene& scene) {
   return {0.5 * static_cast<double>(scene.width() - 1),
           0.5 * static_cast<double>(scene.height() - 1)};
@@ -16,54 +14,72 @@ PixelPosition middle_of(const Scene& scene) {
 
 class RandomAffine : public Augmentation {
  public:
-  explicit RandomAffine(const Config& params)
-      : degrees_(get_spread(params, "degrees", 0, {.low = -180, .high = 180})),
-        scale_(get_range(params, "scale", {.low = 1, .high = 1}, {.low = 1e-3, .high = 1e3})),
-        shear_(get_spread(params, "shear", 0, {.low = -80, .high = 80})),
-        fill_(get_fill(params, kBlackBorder)) {
-    const auto shares = params.get<std::vector<double>>("translate", {0, 0});
-    if (shares.size() != 2 || !(shares[0] >= 0 && shares[0] <= 1) ||
-        !(shares[1] >= 0 && shares[1] <= 1)) {
-      throw params.error("translate", "expected [share of the width, share of the height], 0 to 1");
+  struct Params {
+    NumberRange degrees;
+    std::array<double, 2> translate = {0, 0};
+    NumberRange scale{.low = 1, .high = 1};
+    NumberRange shear;
+    Fill fill;
+
+    void declare(Parameters& p) {
+      add_spread(p, "degrees", degrees, 0,
+                 "turns by -degrees to degrees, or [lowest, highest]; clockwise",
+                 {.low = -180, .high = 180});
+      p.add("translate", translate, "moves by up to these shares of width and height",
+            at_least(0).at_most(1));
+      add_range(p, "scale", scale, "enlarges by", {.low = 1e-3, .high = 1e3});
+      add_spread(p, "shear", shear, 0,
+                 "shears by -shear to shear degrees along x, or [lowest, highest]",
+                 {.low = -80, .high = 80});
+      add_fill(p, fill);
     }
-    translate_ = {shares[0], shares[1]};
-  }
+  };
+
+  explicit RandomAffine(const Params& params) : p_(params) {}
 
   void apply(Scene& scene, Random& random) const override {
-    AffineOptions options{.degrees = degrees_.draw(random)};
+    AffineOptions options{.degrees = p_.degrees.draw(random)};
     const auto shift = [&](double share, int64_t side) {
       const double most = share * static_cast<double>(side);
       return std::round(NumberRange{.low = -most, .high = most}.draw(random));
     };
-    options.shift.x = shift(translate_.x, scene.width());
-    options.shift.y = shift(translate_.y, scene.height());
-    options.scale = scale_.draw(random);
-    options.shear_x = shear_.draw(random);
-    transform(scene, affine(options, middle_of(scene)), fill_);
+    options.shift.x = shift(p_.translate[0], scene.width());
+    options.shift.y = shift(p_.translate[1], scene.height());
+    options.scale = p_.scale.draw(random);
+    options.shear_x = p_.shear.draw(random);
+    transform(scene, affine(options, middle_of(scene)), p_.fill);
   }
 
  private:
-  NumberRange degrees_;
-  PixelPosition translate_;
-  NumberRange scale_;
-  NumberRange shear_;
-  Fill fill_;
+  Params p_;
 };
 
 /// Each corner moves inwards by up to `distortion_scale` of half a side, as in torchvision.
 class RandomPerspective : public Augmentation {
  public:
-  explicit RandomPerspective(const Config& params)
-      : distortion_(get_chance(params, "distortion_scale", 0.5)),
-        fill_(get_fill(params, kBlackBorder)) {}
+  static constexpr double kChance = 0.5;
 
-  double usual_chance() const override { return 0.5; }
+  struct Params {
+    double distortion_scale = 0.5;
+    Fill fill;
+
+    void declare(Parameters& p) {
+      declare_chance(p, kChance);
+      p.add("distortion_scale", distortion_scale, "by up to this share of half a side",
+            at_least(0).at_most(1));
+      add_fill(p, fill);
+    }
+  };
+
+  explicit RandomPerspective(const Params& params) : p_(params) {}
+
+  double usual_chance() const override { return kChance; }
 
   void apply(Scene& scene, Random& random) const override {
     const auto right = static_cast<double>(scene.width() - 1);
     const auto bottom = static_cast<double>(scene.height() - 1);
     const auto inwards = [&](int64_t side) {
-      const double most = distortion_ * static_cast<double>(side / 2);
+      const double most = p_.distortion_scale * static_cast<double>(side / 2);
       return static_cast<double>(random.below(static_cast<int64_t>(most) + 1));
     };
     const std::array<PixelPosition, 4> corners = {
@@ -75,71 +91,65 @@ class RandomPerspective : public Augmentation {
       corner.x += corner.x == 0 ? across : -across;
       corner.y += corner.y == 0 ? down : -down;
     }
-    transform(scene, homography_between(corners, moved), fill_);
+    transform(scene, homography_between(corners, moved), p_.fill);
   }
 
  private:
-  double distortion_;
-  Fill fill_;
+  Params p_;
 };
 
 /// See elastic_map.
 class ElasticTransform : public Augmentation {
  public:
-  explicit ElasticTransform(const Config& params)
-      : alpha_(params.get("alpha", 300.0)), sigma_(params.get("sigma", 8.0)) {
-    if (!(alpha_ > 0 && alpha_ <= 1e6)) throw params.error("alpha", "expected above 0, up to 1e6");
-    if (!(sigma_ > 0 && sigma_ <= 1000))
-      throw params.error("sigma", "expected above 0, up to 1000");
-  }
+  struct Params {
+    double alpha = 300;
+    double sigma = 8;
+
+    void declare(Parameters& p) {
+      p.add("alpha", alpha, "strength; 1 moves less than a pixel", above(0).at_most(1e6));
+      p.add("sigma", sigma, "smoothness, in pixels", above(0).at_most(1000));
+    }
+  };
+
+  explicit ElasticTransform(const Params& params) : p_(params) {}
   void apply(Scene& scene, Random& random) const override {
-    transform(scene, elastic_map(scene.height(), scene.width(), alpha_, sigma_, random));
+    transform(scene, elastic_map(scene.height(), scene.width(), p_.alpha, p_.sigma, random));
   }
 
  private:
-  double alpha_;
-  double sigma_;
+  Params p_;
 };
 
 /// See camera_map and fisheye_map.
 class OpticalDistortion : public Augmentation {
  public:
-  explicit OpticalDistortion(const Config& params)
-      : strength_(
-            get_range(params, "strength", {.low = -0.05, .high = 0.05}, {.low = -1, .high = 1})),
-        map_(get_lens(params, "mode")) {}
+  struct Params {
+    NumberRange strength{.low = -0.05, .high = 0.05};
+    LensMap* lens = nullptr;
+
+    void declare(Parameters& p) {
+      add_range(p, "strength", strength, "-1 to 1; above 0 shrinks the borders",
+                {.low = -1, .high = 1});
+      add_lens(p, "mode", lens);
+    }
+  };
+
+  explicit OpticalDistortion(const Params& params) : p_(params) {}
   void apply(Scene& scene, Random& random) const override {
-    transform(scene, map_(scene.height(), scene.width(), strength_.draw(random)));
+    transform(scene, p_.lens(scene.height(), scene.width(), p_.strength.draw(random)));
   }
 
  private:
-  NumberRange strength_;
-  LensMap* map_;
+  Params p_;
 };
 
-const Parameter kFillOfWarp{"fill", "-1.0",
-                            "what images show beyond their border; repeat: the border"};
-
-STEPOP_REGISTER_AUGMENTATION(
-    RandomAffine,
-    {"Turned, moved, enlarged and sheared about the middle.",
-     {{"degrees", "0.0", "turns by -degrees to degrees, or [lowest, highest]; clockwise"},
-      {"translate", "[0, 0]", "moves by up to these shares of width and height"},
-      {"scale", "[1, 1]", "enlarges by"},
-      {"shear", "0.0", "shears by -shear to shear degrees along x, or [lowest, highest]"},
-      kFillOfWarp}});
+STEPOP_REGISTER_AUGMENTATION(RandomAffine,
+                             {"Turned, moved, enlarged and sheared about the middle."});
 STEPOP_REGISTER_AUGMENTATION(RandomPerspective,
-                             {"As seen from elsewhere: each corner moves inwards.",
-                              {{"p", "0.5", "the chance"},
-                               {"distortion_scale", "0.5", "by up to this share of half a side"},
-                               kFillOfWarp}});
+                             {"As seen from elsewhere: each corner moves inwards."});
 STEPOP_REGISTER_AUGMENTATION(ElasticTransform,
-                             {"Smooth noise moves the pixels, as in albumentations.",
-                              {{"alpha", "300.0", "strength; 1 moves less than a pixel"},
-                               {"sigma", "8.0", "smoothness, in pixels"}}});
-STEPOP_REGISTER_AUGMENTATION(OpticalDistortion, {"As through a lens.",
-                                                 {{"strength", "[-0.05, 0.05]",
-                                                   "-1 to 1; above 0 shrinks the borders"}}});
+                             {"Smooth noise moves the pixels, as in albumentations."});
+STEPOP_REGISTER_AUGMENTATION(OpticalDistortion, {"As through a lens."});
 
 }  // namespace
 }  // namespace stepop

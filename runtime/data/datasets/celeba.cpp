@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -82,30 +83,39 @@ CelebaList read_celeba_list(const std::string& path, size_t columns, int title_l
 /// below it. The images are in the folder `img_align_celeba` or in the archive
 /// `img_align_celeba.zip`, in the same folder or in `Img` below it.
 ///
-/// Parameters: `path`, the folder; `split`, train, validation, test or all; `crop`, the side of the
-/// square that is cut from the middle of each image; `size` and `channels` as in ImageReader.
-///
 /// An example holds `image`, float [C, H, W] in [-1, 1], and the text `path`, the image's name.
 /// Each list that is present adds a key: `attributes`, float [40] of 0 and 1; `identity`, int64 [];
 /// `landmarks`, float [5, 2], x and y in pixels of the image as it is stored.
 class CelebA : public Dataset {
  public:
-  explicit CelebA(const Config& params)
-      : folder_(get_folder(params, "path")),
-        size_(params.get("size", std::vector<int64_t>())),
-        channels_(params.get<int64_t>("channels", 0)) {
-    ImageReader(params, /*has_exif=*/false);  // throws for an invalid size or channels
-    if (params.has("crop")) crop_ = params.get_at_least("crop", 1);
-    const auto split = params.get("split", "train");
+  struct Params {
+    InputFolder path;
+    std::string split = "train";
+    std::optional<int64_t> crop;
+    ImageOptions images;
+
+    void declare(Parameters& p) {
+      p.require("path", path,
+                "folder of list_eval_partition.txt and img_align_celeba, or of Anno, Eval and Img");
+      p.add("split", split, "train, validation, test or all",
+            one_of({"train", "validation", "test", "all"}));
+      p.add("crop", crop, "side of the square in the middle that is taken; null: all", at_least(1));
+      images.declare_size(p);
+      images.declare_channels(p);
+    }
+  };
+
+  CelebA(const Params& params, const Config& config)
+      : folder_(params.path.text),
+        size_(params.images.size),
+        channels_(params.images.channels),
+        crop_(params.crop.value_or(0)) {
+    const std::string& split = params.split;
     const std::vector<std::string> splits = {"train", "validation", "test"};
     const auto wanted = std::find(splits.begin(), splits.end(), split) - splits.begin();
-    if (split != "all" && wanted == std::ssize(splits)) {
-      throw params.error(
-          "split", fmt::format("expected train, validation, test or all, found \"{}\"", split));
-    }
     const std::string partition = find({"list_eval_partition.txt"}, {"", "Eval/"});
     if (partition.empty()) {
-      throw params.error("path",
+      throw config.error("path",
                          folder_ + " has no list_eval_partition.txt, nor a folder Eval with it");
     }
     const CelebaList parts = read_celeba_list(partition, 1, 0);
@@ -114,7 +124,7 @@ class CelebA : public Dataset {
     }
     if (names_.empty())
       throw Error(fmt::format("{}: no image is of the split {}", partition, split));
-    open_images(params);
+    open_images(config);
     add_list("attributes", "list_attr_celeba.txt", 40, 2);
     add_list("identity", "identity_CelebA.txt", 1, 0);
     add_list("landmarks", "list_landmarks_align_celeba.txt", 10, 2);
@@ -232,7 +242,7 @@ class CelebA : public Dataset {
   std::string folder_;
   std::vector<int64_t> size_;  ///< [H, W], or empty.
   int64_t channels_;           ///< 0 keeps the stored channels.
-  int64_t crop_ = 0;           ///< 0 does not crop.
+  int64_t crop_;               ///< 0 does not crop.
   std::vector<std::string> names_;
   std::map<std::string, at::Tensor> labels_;  ///< By key, [size(), ...].
   std::string images_;                        ///< A folder or an archive.
@@ -242,15 +252,7 @@ class CelebA : public Dataset {
 };
 
 STEPOP_REGISTER_DATASET(
-    CelebA, {"CelebA from the files of its site: aligned faces, 40 attributes, identities.",
-             {{"path", "",
-               "folder of list_eval_partition.txt and img_align_celeba, or of Anno, Eval "
-               "and Img",
-               true},
-              {"split", "train", "or validation, test, all"},
-              {"crop", "null", "side of the square in the middle that is taken; null: all"},
-              {"size", "null", "[H, W] to resize to; null: as stored"},
-              {"channels", "null", "1 (grey) or 3 (colour); null: as stored"}}});
+    CelebA, {"CelebA from the files of its site: aligned faces, 40 attributes, identities."});
 
 }  // namespace
 }  // namespace stepop

@@ -146,16 +146,25 @@ CifarPart read_pickled(const std::string& bytes, bool is_100, const std::string&
 /// or .tar.gz, which is read whole at each start. The images stay in memory as bytes. The Python
 /// version is read as data: no code in it is run.
 ///
-/// Parameters: `path`; `split`, train or test. An example holds `image`, float [3, 32, 32] in [-1,
+/// An example holds `image`, float [3, 32, 32] in [-1,
 /// 1], `class`, int64 [], and for CIFAR-100 `coarse`, int64 [], its superclass. Throws Error with
 /// the file's name when a file is missing or damaged.
 class Cifar : public Dataset, public RowWriter {
  public:
-  explicit Cifar(const Config& params) {
-    const bool is_train = get_split(params);
-    const std::string path = params.get_path("path");
-    const DatasetFiles files(path, params);
-    const CifarForm& form = find_form(files, params, is_train);
+  struct Params {
+    Path path;
+    std::string split = "train";
+
+    void declare(Parameters& p) {
+      p.require("path", path, "the folder, or the archive .tar.gz, as it comes");
+      p.add("split", split, "train or test", one_of({"train", "test"}));
+    }
+  };
+
+  Cifar(const Params& params, const Config& config) {
+    const bool is_train = params.split == "train";
+    const DatasetFiles files(params.path.text, config);
+    const CifarForm& form = find_form(files, config, is_train);
     const std::string folder = form.folder;
     for (const auto& name : is_train ? form.train : form.test) {
       const auto [bytes, where] = files.read({name, folder + "/" + name});
@@ -230,12 +239,6 @@ class Cifar : public Dataset, public RowWriter {
   }
 
  private:
-  static bool get_split(const Config& params) {
-    const auto split = params.get("split", "train");
-    if (split == "train" || split == "test") return split == "train";
-    throw params.error("split", fmt::format("expected train or test, found \"{}\"", split));
-  }
-
   /// The form whose files are present.
   static const CifarForm& find_form(const DatasetFiles& files, const Config& params,
                                     bool is_train) {
@@ -281,10 +284,7 @@ class Cifar : public Dataset, public RowWriter {
   std::vector<int64_t> coarse_;
 };
 
-STEPOP_REGISTER_DATASET(Cifar,
-                        {"CIFAR-10 or CIFAR-100 from the files of their site.",
-                         {{"path", "", "the folder, or the archive .tar.gz, as it comes", true},
-                          {"split", "train", "or test"}}});
+STEPOP_REGISTER_DATASET(Cifar, {"CIFAR-10 or CIFAR-100 from the files of their site."});
 
 }  // namespace
 }  // namespace stepop

@@ -36,9 +36,9 @@ std::vector<std::string> list_classes(const std::string& folder) {
   return names;
 }
 
-/// The `classes` that the config lists. Throws if a class occurs twice or has no folder.
-std::vector<std::string> get_classes(const Config& params, const std::string& folder) {
-  auto names = params.get<std::vector<std::string>>("classes");
+/// Throws if a class that the config lists occurs twice or has no folder.
+void check_classes(const std::vector<std::string>& names, const Config& params,
+                   const std::string& folder) {
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string key = fmt::format("classes/{}", i);
     if (std::count(names.begin(), names.end(), names[i]) > 1) {
@@ -48,7 +48,6 @@ std::vector<std::string> get_classes(const Config& params, const std::string& fo
       throw params.error(key, fmt::format("no such folder: {}/{}", folder, names[i]));
     }
   }
-  return names;
 }
 
 }  // namespace
@@ -74,15 +73,26 @@ std::vector<std::string> list_files(const std::string& folder, const std::string
   return files;
 }
 
-ClassFiles list_class_files(const Config& params, const std::string& folder, const FileKind& kind) {
-  const bool are_named = params.has("classes");
-  const bool has_unknown = read_unknown_classes(params);
+void ClassFolders::declare(Parameters& p, std::string_view files) {
+  p.add("classes", classes,
+        fmt::format("class folders that are read, in the training in the order of their numbers; "
+                    "null: all, sorted by name; []: {} without classes",
+                    files));
+  add_unknown_classes(p, has_unknown,
+                      "a folder that is no class of the training is an error; id: it has the "
+                      "number behind the last class");
+}
+
+ClassFiles list_class_files(const Config& params, const std::string& folder,
+                            const ClassFolders& folders, const FileKind& kind) {
+  const bool are_named = folders.classes.has_value();
   ClassFiles files;
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> found;
   bool has_classes = true;
   try {
-    names = are_named ? get_classes(params, folder) : list_classes(folder);
+    if (are_named) check_classes(*folders.classes, params, folder);
+    names = are_named ? *folders.classes : list_classes(folder);
     has_classes = !are_named || !names.empty();
     if (!has_classes) files.paths = list_files(folder, "", kind.endings, files.left_out);
     if (has_classes) add_beside(folder, files.left_out);
@@ -109,7 +119,7 @@ ClassFiles list_class_files(const Config& params, const std::string& folder, con
                             kind.plural, has_classes ? "CLASS/" : "", kind.pattern));
   }
   if (!has_classes) return files;
-  const ClassNumbers classes(params, "class", {.names = names, .has_unknown = has_unknown});
+  const ClassNumbers classes(params, "class", {.names = names, .has_unknown = folders.has_unknown});
   files.classes = at::empty({static_cast<int64_t>(files.paths.size())}, at::kLong);
   auto* number_of_file = files.classes.mutable_data_ptr<int64_t>();
   for (size_t i = 0; i < names.size(); ++i) {

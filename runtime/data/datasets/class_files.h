@@ -3,10 +3,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/components/parameters.h"
 #include "runtime/core/config/config.h"
 #include "runtime/data/datasets/left_out.h"
 
@@ -19,6 +21,15 @@ namespace stepop {
 std::vector<std::string> list_files(const std::string& folder, const std::string& below,
                                     const std::vector<std::string_view>& endings,
                                     LeftOut& left_out);
+
+/// Which folders are read, for a dataset's `Params`.
+struct ClassFolders {
+  std::optional<std::vector<std::string>> classes;
+  bool has_unknown = false;
+
+  /// `files`: what is in them, in the plural.
+  void declare(Parameters& p, std::string_view files);
+};
 
 /// What a dataset reads.
 struct FileKind {
@@ -37,12 +48,13 @@ struct ClassFiles {
 };
 
 /// Lists `folder`. The names of the class folders have the numbers of ClassNumbers for the key
-/// `class`, where the training's are those of the parameter `classes`, by default of all folders,
-/// sorted. With `classes` only these folders are read; with `classes: []` there are no classes, and
-/// files at any depth are taken. With `unknown: id` a folder that is no class has the number behind
+/// `class`, where the training's are those of `classes`, by default of all folders,
+/// sorted. With `classes` only these folders are read; if they are empty there are no classes, and
+/// files at any depth are taken. With `has_unknown` a folder that is no class has the number behind
 /// the last one. Throws Error when there are no files, when a class occurs twice or has no folder,
 /// for a folder that is no class of the training, and in the training for a folder without files,
 /// unless `classes` names it.
-ClassFiles list_class_files(const Config& params, const std::string& folder, const FileKind& kind);
+ClassFiles list_class_files(const Config& params, const std::string& folder,
+                            const ClassFolders& folders, const FileKind& kind);
 
 }  // namespace stepop

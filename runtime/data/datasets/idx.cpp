@@ -48,14 +48,23 @@ at::Tensor read_labels(const std::string& path) {
 
 /// Images and labels in MNIST's IDX format, plain or gzip. The images stay in memory as bytes.
 ///
-/// Parameters: `images`, a file of uint8 [N, H, W] or [N, H, W, C]; `labels`, a file of whole
-/// numbers [N], none negative. An example holds `image`, float [C, H, W] in [-1, 1], and `class`,
+/// An example holds `image`, float [C, H, W] in [-1, 1], and `class`,
 /// int64 []. Throws Error with the file's name when a file is damaged, of another type or empty,
 /// and when the two files differ in N.
 class Idx : public Dataset, public RowWriter {
  public:
-  explicit Idx(const Config& params)
-      : Idx(params, get_file(params, "images"), get_file(params, "labels")) {}
+  struct Params {
+    InputFile images;
+    InputFile labels;
+
+    void declare(Parameters& p) {
+      p.require("images", images, "file of uint8 [N, H, W] or [N, H, W, C]");
+      p.require("labels", labels, "file of whole numbers [N], none negative");
+    }
+  };
+
+  Idx(const Params& params, const Config& config)
+      : Idx(config, params.images.text, params.labels.text) {}
 
   int64_t size() const override { return labels_.size(0); }
   Example get(int64_t index, Random& random) const override;
@@ -142,23 +151,28 @@ at::Tensor Idx::labels(std::string_view key) const {
 
 /// MNIST, FashionMNIST or another data set with the same file names, `train-images-idx3-ubyte`,
 /// `t10k-labels-idx1-ubyte`, ..., as downloaded (.gz) or unpacked. The files are in the folder
-/// itself or in a folder `raw` below it, as torchvision leaves them.
-///
-/// Parameters: `path`, the folder; `split`, train or test. The examples are the same as those of
-/// Idx.
+/// itself or in a folder `raw` below it, as torchvision leaves them. The examples are the same as
+/// those of Idx.
 class Mnist : public Idx {
  public:
-  explicit Mnist(const Config& params)
-      : Idx(params, file_of(params, "images-idx3-ubyte"), file_of(params, "labels-idx1-ubyte")) {}
+  struct Params {
+    std::string split = "train";
+    InputFolder path;
+
+    void declare(Parameters& p) {
+      p.require("path", path, "folder of train-images-idx3-ubyte.gz and others");
+      p.add("split", split, "train or test", one_of({"train", "test"}));
+    }
+  };
+
+  Mnist(const Params& params, const Config& config)
+      : Idx(config, file_of(params, config, "images-idx3-ubyte"),
+            file_of(params, config, "labels-idx1-ubyte")) {}
 
  private:
-  static std::string file_of(const Config& params, const std::string& what) {
-    const auto split = params.get("split", "train");
-    if (split != "train" && split != "test") {
-      throw params.error("split", fmt::format("expected train or test, found \"{}\"", split));
-    }
-    const std::string folder = get_folder(params, "path");
-    const std::string name = (split == "train" ? "train-" : "t10k-") + what;
+  static std::string file_of(const Params& params, const Config& config, const std::string& what) {
+    const std::string& folder = params.path.text;
+    const std::string name = (params.split == "train" ? "train-" : "t10k-") + what;
     for (const char* below : {"/", "/raw/", "/MNIST/raw/", "/FashionMNIST/raw/"}) {
       for (const char* ending : {".gz", ""}) {
         std::string path = folder + below + name + ending;
@@ -166,19 +180,14 @@ class Mnist : public Idx {
         if (std::filesystem::is_regular_file(path, ignored)) return path;
       }
     }
-    throw params.error("path",
+    throw config.error("path",
                        fmt::format("{} has no {}.gz, and no folder raw with it", folder, name));
   }
 };
 
-STEPOP_REGISTER_DATASET(Mnist,
-                        {"MNIST or FashionMNIST from the folder of their files.",
-                         {{"path", "", "folder of train-images-idx3-ubyte.gz and others", true},
-                          {"split", "train", "or test"}}});
+STEPOP_REGISTER_DATASET(Mnist, {"MNIST or FashionMNIST from the folder of their files."});
 
-STEPOP_REGISTER_DATASET(Idx, {"Images with labels in MNIST's IDX format, plain or gzip.",
-                              {{"images", "", "file of uint8 [N, H, W] or [N, H, W, C]", true},
-                               {"labels", "", "file of whole numbers [N]", true}}});
+STEPOP_REGISTER_DATASET(Idx, {"Images with labels in MNIST's IDX format, plain or gzip."});
 
 }  // namespace
 }  // namespace stepop

@@ -12,9 +12,7 @@ namespace stepop {
 namespace {
 
 /// A folder with one folder of PNG and JPEG images for each class: `path/cat/1.png`.
-///
-/// Parameters: `path`, the folder; `classes` and `unknown` as in list_class_files; `size`,
-/// `channels` and `exif` as in ImageReader. Images are found by their extension, at any depth below
+/// Images are found by their extension, at any depth below
 /// a class folder, in the order of their names. Hidden files and folders are passed over; other
 /// files, and images that lie beside the class folders, are left out, which `notice` says.
 ///
@@ -22,11 +20,23 @@ namespace {
 /// and the text `path`, relative to the folder. Throws Error as list_class_files does.
 class ImageFolder : public Dataset {
  public:
-  explicit ImageFolder(const Config& params)
-      : folder_(get_folder(params, "path")),
-        reader_(params),
+  struct Params {
+    InputFolder path;
+    ClassFolders folders;
+    ImageOptions images;
+
+    void declare(Parameters& p) {
+      p.require("path", path, "folder of the class folders");
+      folders.declare(p, "images");
+      images.declare(p);
+    }
+  };
+
+  ImageFolder(const Params& params, const Config& config)
+      : folder_(params.path.text),
+        reader_(params.images),
         files_(list_class_files(
-            params, folder_,
+            config, folder_, params.folders,
             {image_endings(), "PNG or JPEG image", "images", "NAME.png, .jpg or .jpeg"})) {}
 
   int64_t size() const override { return static_cast<int64_t>(files_.paths.size()); }
@@ -62,18 +72,7 @@ class ImageFolder : public Dataset {
   ClassFiles files_;
 };
 
-STEPOP_REGISTER_DATASET(
-    ImageFolder, {"PNG and JPEG images, one folder for each class.",
-                  {{"path", "", "folder of the class folders", true},
-                   {"classes", "null",
-                    "class folders that are read, in the training in the order of their "
-                    "numbers; null: all, sorted by name; []: images without classes"},
-                   {"unknown", "error",
-                    "a folder that is no class of the training is an error; id: it has the "
-                    "number behind the last class"},
-                   {"size", "null", "[H, W] to resize to; null: as stored"},
-                   {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
-                   exif_parameter()}});
+STEPOP_REGISTER_DATASET(ImageFolder, {"PNG and JPEG images, one folder for each class."});
 
 }  // namespace
 }  // namespace stepop

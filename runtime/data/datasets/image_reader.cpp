@@ -42,57 +42,69 @@ std::vector<std::string> list_images(const std::string& folder, LeftOut& left_ou
   }
 }
 
-Parameter exif_parameter() {
-  return {"exif", "false",
-          "true: images are turned upright, as their EXIF orientation says; false: as stored"};
+void ImageOptions::declare(Parameters& p) {
+  declare_size(p);
+  declare_channels(p);
+  declare_exif(p);
 }
 
-ImageReader::ImageReader(const Config& params, bool has_exif)
-    : channels_(params.get<int64_t>("channels", 0)),
-      size_(params.get("size", std::vector<int64_t>())),
-      has_exif_(has_exif && params.get("exif", false)) {
-  if (params.has("channels") && channels_ != 1 && channels_ != 3 && channels_ != 4) {
-    throw params.error(
-        "channels",
-        fmt::format("expected 1 (grey), 3 (colour) or 4 (with alpha), found {}", channels_));
-  }
-  if (!params.has("size")) return;
-  bool fits = size_.size() == 2;
-  for (const int64_t length : size_) fits = fits && length >= 1 && length <= kMostLength;
+void ImageOptions::declare_size(Parameters& p) {
+  const Config* config =
+      p.describe_optional("size", "list of int", "[H, W] to resize to; null: as stored");
+  if (config == nullptr) return;
+  size = config->get<std::vector<int64_t>>("size");
+  bool fits = size.size() == 2;
+  for (const int64_t length : size) fits = fits && length >= 1 && length <= kMostLength;
   if (!fits) {
-    throw params.error("size", fmt::format("expected [height, width], each 1 to {}, found [{}]",
-                                           kMostLength, fmt::join(size_, ", ")));
+    throw config->error("size", fmt::format("expected [height, width], each 1 to {}, found [{}]",
+                                            kMostLength, fmt::join(size, ", ")));
   }
-  if (size_[0] * size_[1] > kMostArea) {
-    throw params.error("size", fmt::format("expected at most {} pixels, found {} x {}", kMostArea,
-                                           size_[0], size_[1]));
+  if (size[0] * size[1] > kMostArea) {
+    throw config->error("size", fmt::format("expected at most {} pixels, found {} x {}", kMostArea,
+                                            size[0], size[1]));
   }
+}
+
+void ImageOptions::declare_channels(Parameters& p) {
+  const Config* config = p.describe_optional(
+      "channels", "int", "of images, 1 (grey), 3 (colour) or 4 (with alpha); null: as stored");
+  if (config == nullptr) return;
+  channels = config->get<int64_t>("channels");
+  if (channels == 1 || channels == 3 || channels == 4) return;
+  throw config->error(
+      "channels",
+      fmt::format("expected 1 (grey), 3 (colour) or 4 (with alpha), found {}", channels));
+}
+
+void ImageOptions::declare_exif(Parameters& p) {
+  p.add("exif", exif,
+        "true: images are turned upright, as their EXIF orientation says; false: as stored");
 }
 
 at::Tensor ImageReader::read(const std::string& path) const {
-  if (has_exif_) return decode(read_plain_or_gzip(path), path);
-  const at::Tensor image = read_image(path, channels_);
-  return size_.empty() ? image : resize_image(image, size_);
+  if (options_.exif) return decode(read_plain_or_gzip(path), path);
+  const at::Tensor image = read_image(path, options_.channels);
+  return options_.size.empty() ? image : resize_image(image, options_.size);
 }
 
 at::Tensor ImageReader::decode(std::string_view bytes, const std::string& name) const {
-  at::Tensor image = decode_image(bytes, name, channels_);
-  if (has_exif_) image = turned_upright(image, exif_orientation(bytes));
-  return size_.empty() ? image : resize_image(image, size_);
+  at::Tensor image = decode_image(bytes, name, options_.channels);
+  if (options_.exif) image = turned_upright(image, exif_orientation(bytes));
+  return options_.size.empty() ? image : resize_image(image, options_.size);
 }
 
 at::Tensor ImageReader::read_mask(const std::string& path) const {
   at::Tensor mask = stepop::read_mask(path);
-  if (has_exif_) {
+  if (options_.exif) {
     mask = turned_upright(mask.unsqueeze(0), exif_orientation_of_file(path)).squeeze(0);
   }
-  return size_.empty() ? mask : resize_mask(mask, size_);
+  return options_.size.empty() ? mask : resize_mask(mask, options_.size);
 }
 
 at::Tensor ImageReader::read_stored(const std::string& path) const {
-  if (!size_.empty()) return read(path);
-  const at::Tensor image = read_stored_image(path, channels_);
-  return has_exif_ ? turned_upright(image, exif_orientation_of_file(path)) : image;
+  if (!options_.size.empty()) return read(path);
+  const at::Tensor image = read_stored_image(path, options_.channels);
+  return options_.exif ? turned_upright(image, exif_orientation_of_file(path)) : image;
 }
 
 std::string orientation_notice(const std::string& folder, std::span<const std::string> files) {

@@ -6,10 +6,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "runtime/core/components/registry.h"
-#include "runtime/core/config/config.h"
+#include "runtime/core/components/parameters.h"
 #include "runtime/data/batch.h"
 #include "runtime/data/datasets/left_out.h"
 
@@ -33,16 +33,23 @@ std::string orientation_notice(const std::string& folder, std::span<const std::s
 std::string orientation_warning(const std::string& place, int64_t found,
                                 const std::string& looked_at, const std::string& first);
 
-/// The parameter `exif` of datasets that read images.
-Parameter exif_parameter();
+/// How a dataset's images are read, for its `Params`.
+struct ImageOptions {
+  std::vector<int64_t> size = {};  ///< [H, W] to resize to; empty: as stored.
+  int64_t channels = 0;            ///< 1, 3 or 4; 0: as many as each file has.
+  bool exif = false;  ///< Images are turned upright first, as their EXIF orientation says.
 
-/// Reads a dataset's images according to its parameters: `channels`, 1, 3 or 4, by default as many
-/// as each file has; `size`, [H, W] to resize to, by default as stored; `exif`, whether images are
-/// turned upright first, as their EXIF orientation says.
+  void declare(Parameters& p);
+  /// Parts of it, for datasets without the others.
+  void declare_size(Parameters& p);
+  void declare_channels(Parameters& p);
+  void declare_exif(Parameters& p);
+};
+
+/// Reads a dataset's images.
 class ImageReader {
  public:
-  /// Without `has_exif`, `params` has no `exif`.
-  explicit ImageReader(const Config& params, bool has_exif = true);
+  explicit ImageReader(ImageOptions options) : options_(std::move(options)) {}
 
   /// The image in a PNG or JPEG file: float [C, H, W] in [-1, 1], resized as by resize_image.
   at::Tensor read(const std::string& path) const;
@@ -57,11 +64,11 @@ class ImageReader {
   /// The image as stepop::read_stored_image returns it, for a caller that resizes it.
   at::Tensor read_stored(const std::string& path) const;
 
-  bool turns_upright() const { return has_exif_; }
+  bool turns_upright() const { return options_.exif; }
 
   /// `orientation_notice`, unless images are turned upright.
   std::string notice(const std::string& folder, std::span<const std::string> files) const {
-    return has_exif_ ? "" : orientation_notice(folder, files);
+    return options_.exif ? "" : orientation_notice(folder, files);
   }
 
   /// The same as stepop::collate, but an error about images of different shapes names the
@@ -69,9 +76,7 @@ class ImageReader {
   static Batch collate(const std::vector<Example>& examples, std::vector<int64_t> indices);
 
  private:
-  int64_t channels_;
-  std::vector<int64_t> size_;  ///< [H, W], or empty.
-  bool has_exif_;              ///< Whether images are turned upright.
+  ImageOptions options_;
 };
 
 }  // namespace stepop

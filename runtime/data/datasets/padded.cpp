@@ -26,18 +26,37 @@ namespace {
 /// values. A single example is not padded.
 class Padded : public Dataset, public KeepsFloat64 {
  public:
-  explicit Padded(const Config& params)
-      : source_(datasets().build(params, "dataset")),
-        has_mask_(params.get("mask", false)),
-        multiple_(params.get_between("multiple_of", 1, 1 << 20, 1)) {
-    const auto keys = params.at("pad").keys();
-    if (keys.empty()) {
-      throw params.error("pad",
-                         "expected a map from keys to the values they are padded with, such "
-                         "as {tokens: 0}");
+  struct Params {
+    std::unique_ptr<Dataset> dataset;
+    std::vector<std::pair<std::string, double>> pads;  ///< Keys and the values that pad them.
+    bool mask = false;
+    int64_t multiple_of = 1;
+
+    void declare(Parameters& p) {
+      p.require("dataset", dataset, "the other one, such as {class: Text, ...}");
+      const Config* config = p.describe_required(
+          "pad", "map", "map from keys to the values that they are padded with: {tokens: 0}");
+      if (config != nullptr) {
+        for (const auto& key : config->at("pad").keys()) {
+          pads.emplace_back(key, config->get<double>("pad/" + key));
+        }
+        if (pads.empty()) {
+          throw config->error("pad",
+                              "expected a map from keys to the values they are padded with, such "
+                              "as {tokens: 0}");
+        }
+      }
+      p.add("mask", mask, "whether batches also have KEY_mask, true where values are real");
+      p.add("multiple_of", multiple_of, "the first dimension is padded to a multiple of this",
+            at_least(1).at_most(1 << 20));
     }
-    for (const auto& key : keys) pads_.emplace_back(key, params.get<double>("pad/" + key));
-  }
+  };
+
+  explicit Padded(Params params)
+      : source_(std::move(params.dataset)),
+        pads_(std::move(params.pads)),
+        has_mask_(params.mask),
+        multiple_(params.multiple_of) {}
 
   int64_t size() const override { return source_->size(); }
   Example get(int64_t index, Random& random) const override { return source_->get(index, random); }
@@ -136,17 +155,13 @@ class Padded : public Dataset, public KeepsFloat64 {
   }
 
   std::unique_ptr<Dataset> source_;
-  std::vector<std::pair<std::string, double>> pads_;  ///< Keys and the values that pad them.
+  std::vector<std::pair<std::string, double>> pads_;
   bool has_mask_;
   int64_t multiple_;
 };
 
 STEPOP_REGISTER_DATASET(
-    Padded, {"Another dataset, whose examples are padded to the largest of their batch.",
-             {{"dataset", "", "the other one, such as {class: Text, ...}"},
-              {"pad", "", "map from keys to the values that they are padded with: {tokens: 0}"},
-              {"mask", "false", "whether batches also have KEY_mask, true where values are real"},
-              {"multiple_of", "1", "the first dimension is padded to a multiple of this"}}});
+    Padded, {"Another dataset, whose examples are padded to the largest of their batch."});
 
 }  // namespace
 }  // namespace stepop

@@ -12,37 +12,54 @@ namespace {
 
 constexpr int64_t kMostValues = int64_t{1} << 30;
 
-/// Noise for trial runs. An example is the same each time it is read.
-///
-/// Parameters: `size` = 1000, the number of examples; `tensors`, key -> shape, `{lq: [3, 8, 8], hq:
-/// [3, 16, 16]}`; `range` = [0, 1]; `seed` = 0. An example holds these tensors, float32 and uniform
-/// in the range.
+std::vector<std::pair<std::string, std::vector<int64_t>>> read_shapes(const Config& params) {
+  std::vector<std::pair<std::string, std::vector<int64_t>>> shapes;
+  const Config tensors = params.at("tensors");
+  for (const auto& key : tensors.keys()) {
+    auto shape = tensors.get<std::vector<int64_t>>(key);
+    int64_t values = 1;
+    for (const int64_t length : shape) {
+      if (length < 1 || length > kMostValues / values) {
+        throw tensors.error(key, fmt::format("expected lengths of 1 or more, and 2^30 numbers "
+                                             "at most, found {}",
+                                             tensors.peek(key)->describe()));
+      }
+      values *= length;
+    }
+    shapes.emplace_back(key, std::move(shape));
+  }
+  if (shapes.empty()) {
+    throw params.error("tensors", "missing: a map of keys and shapes, such as {lq: [3, 8, 8]}");
+  }
+  return shapes;
+}
+
+/// Noise for trial runs: tensors, float32 and uniform in the range. An example is the same each
+/// time it is read.
 class RandomTensors : public Dataset {
  public:
-  explicit RandomTensors(const Config& params)
-      : size_(params.get_at_least("size", 1, 1000)),
-        range_(params.get("range", std::vector<double>{0, 1})),
-        seed_(static_cast<uint64_t>(params.get_at_least("seed", 0, 0))) {
-    if (range_.size() != 2 || !(range_[0] < range_[1])) {
-      throw params.error("range", "expected two numbers, the first the lower");
+  struct Params {
+    int64_t size = 1000;
+    std::vector<std::pair<std::string, std::vector<int64_t>>> shapes;
+    std::vector<double> range = {0, 1};
+    int64_t seed = 0;
+
+    void declare(Parameters& p) {
+      p.add("size", size, "examples", at_least(1));
+      const Config* config = p.describe_required("tensors", "map", "key -> shape, {lq: [3, 8, 8]}");
+      if (config != nullptr) shapes = read_shapes(*config);
+      p.add("range", range, "of the numbers");
+      p.add("seed", seed, "another one, other noise", at_least(0));
     }
-    const Config tensors = params.at("tensors");
-    for (const auto& key : tensors.keys()) {
-      auto shape = tensors.get<std::vector<int64_t>>(key);
-      int64_t values = 1;
-      for (const int64_t length : shape) {
-        if (length < 1 || length > kMostValues / values) {
-          throw tensors.error(key, fmt::format("expected lengths of 1 or more, and 2^30 numbers "
-                                               "at most, found {}",
-                                               tensors.peek(key)->describe()));
-        }
-        values *= length;
-      }
-      shapes_.emplace_back(key, std::move(shape));
-    }
-    if (shapes_.empty()) {
-      throw params.error("tensors", "missing: a map of keys and shapes, such as {lq: [3, 8, 8]}");
-    }
+  };
+
+  RandomTensors(const Params& params, const Config& config)
+      : size_(params.size),
+        range_(params.range),
+        seed_(static_cast<uint64_t>(params.seed)),
+        shapes_(params.shapes) {
+    if (range_.size() == 2 && range_[0] < range_[1]) return;
+    throw config.error("range", "expected two numbers, the first the lower");
   }
 
   int64_t size() const override { return size_; }
@@ -69,11 +86,7 @@ class RandomTensors : public Dataset {
   std::vector<std::pair<std::string, std::vector<int64_t>>> shapes_;
 };
 
-STEPOP_REGISTER_DATASET(RandomTensors, {"Noise in tensors of any names and shapes.",
-                                        {{"size", "1000", "examples"},
-                                         {"tensors", "", "key -> shape, {lq: [3, 8, 8]}"},
-                                         {"range", "[0, 1]", "of the numbers"},
-                                         {"seed", "0", "another one, other noise"}}});
+STEPOP_REGISTER_DATASET(RandomTensors, {"Noise in tensors of any names and shapes."});
 
 }  // namespace
 }  // namespace stepop

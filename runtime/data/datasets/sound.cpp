@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -145,14 +146,8 @@ ClassFiles listed(const std::string& list) {
   return files;
 }
 
-/// Sound files in folders.
-///
-/// Parameters: `path`, `classes` and `unknown` as in ImageFolder; or `list`, a text file with a
-/// path below `path` in each line, without classes; `rate`, samples a second, to which other files
-/// are resampled, by default that of the first file, where another one is an error; `mono`, true
-/// for the mean of a file's channels; `seconds`, the length of the part of a file that is taken: at
-/// a random place, or in the middle when `random` is false. A shorter file is followed by zeros. A
-/// part is cut before it is resampled.
+/// Sound files in folders. Without `rate`, a file of another rate than the first one's is an error.
+/// A part is cut before it is resampled.
 ///
 /// An example holds `audio`, float [C, T] in [-1, 1], `rate`, int64 [], the text `path`, relative
 /// to the folder, and if there are classes `class`, int64 []. Without `seconds`, T differs, and the
@@ -160,22 +155,46 @@ ClassFiles listed(const std::string& list) {
 /// one that cannot be decoded.
 class Sound : public Dataset {
  public:
-  explicit Sound(const Config& params)
-      : folder_(get_folder(params, "path")),
-        files_(params.has("list") ? listed(get_file(params, "list"))
-                                  : list_class_files(params, folder_,
-                                                     {{".wav", ".flac", ".ogg"},
-                                                      "WAV, FLAC or Ogg file",
-                                                      "sounds",
-                                                      "NAME.wav, .flac or .ogg"})),
-        rate_(params.get_between("rate", 1, kMostRate, open(0).rate())),
-        resamples_(params.has("rate")),
-        is_mono_(params.get("mono", true)),
-        is_random_(params.get("random", true)) {
-    if (!params.has("seconds")) return;
-    const auto samples = params.get<double>("seconds") * static_cast<double>(rate_);
+  struct Params {
+    InputFolder path;
+    ClassFolders folders;
+    std::optional<InputFile> list;
+    std::optional<int64_t> rate;
+    bool mono = true;
+    std::optional<double> seconds;
+    bool random = true;
+
+    void declare(Parameters& p) {
+      p.require("path", path, "folder of the class folders");
+      folders.declare(p, "sounds");
+      p.add("list", list, "text file with a path below `path` in each line, without classes");
+      p.add("rate", rate,
+            "samples a second, to which others are resampled; null: that of all files",
+            at_least(1).at_most(kMostRate));
+      p.add("mono", mono, "one channel, the mean of a file's channels; false: as stored");
+      p.add("seconds", seconds,
+            "length of the part that is taken, with zeros behind a shorter file; null: whole "
+            "files");
+      p.add("random", random, "the part is taken from anywhere; false: in the middle");
+    }
+  };
+
+  Sound(const Params& params, const Config& config)
+      : folder_(params.path.text),
+        files_(params.list ? listed(params.list->text)
+                           : list_class_files(config, folder_, params.folders,
+                                              {{".wav", ".flac", ".ogg"},
+                                               "WAV, FLAC or Ogg file",
+                                               "sounds",
+                                               "NAME.wav, .flac or .ogg"})),
+        rate_(params.rate ? *params.rate : open(0).rate()),
+        resamples_(params.rate.has_value()),
+        is_mono_(params.mono),
+        is_random_(params.random) {
+    if (!params.seconds) return;
+    const auto samples = *params.seconds * static_cast<double>(rate_);
     if (!(samples >= 1 && samples <= kMostPartSamples)) {
-      throw params.error(
+      throw config.error(
           "seconds", fmt::format("expected 1 to {} samples, found {}", kMostPartSamples, samples));
     }
     length_ = std::llround(samples);
@@ -267,21 +286,7 @@ class Sound : public Dataset {
 };
 
 STEPOP_REGISTER_DATASET(
-    Sound,
-    {"WAV, FLAC and Ogg files, one folder for each class, as samples in [-1, 1].",
-     {{"path", "", "folder of the class folders", true},
-      {"classes", "null",
-       "class folders that are read, in the training in the order of their "
-       "numbers; null: all, sorted by name; []: sounds without classes"},
-      {"unknown", "error",
-       "a folder that is no class of the training is an error; id: it has the "
-       "number behind the last class"},
-      {"list", "null", "text file with a path below `path` in each line, without classes", true},
-      {"rate", "null", "samples a second, to which others are resampled; null: that of all files"},
-      {"mono", "true", "one channel, the mean of a file's channels; false: as stored"},
-      {"seconds", "null",
-       "length of the part that is taken, with zeros behind a shorter file; null: whole files"},
-      {"random", "true", "the part is taken from anywhere; false: in the middle"}}});
+    Sound, {"WAV, FLAC and Ogg files, one folder for each class, as samples in [-1, 1]."});
 
 }  // namespace
 }  // namespace stepop

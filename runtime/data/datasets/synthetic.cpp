@@ -22,13 +22,25 @@ std::vector<float> random_values(int64_t count, uint64_t seed) {
 /// copy, and is the same on every machine. Half of an image is the pattern of its class, half is
 /// noise, so a network can learn the classes.
 ///
-/// Parameters: `size` = 1000, the number of examples; `shape` = [1, 28, 28], an image's [C, H, W];
-/// `classes` = 10, where example i has class i mod classes; `seed` = 0, which changes the noise but
-/// not the patterns, for splits that differ. An example holds `image`, float [C, H, W] in [-1, 1],
+/// An example holds `image`, float [C, H, W] in [-1, 1],
 /// and `class`, int64 [].
 class Synthetic : public Dataset, public RowWriter {
  public:
-  explicit Synthetic(const Config& params);
+  struct Params {
+    int64_t size = 1000;
+    std::vector<int64_t> shape = {1, 28, 28};
+    int64_t classes = 10;
+    int64_t seed = 0;
+
+    void declare(Parameters& p) {
+      p.add("size", size, "number of examples", at_least(1));
+      p.add("shape", shape, "of an image, [C, H, W]");
+      p.add("classes", classes, "example i is of class i mod classes", at_least(1));
+      p.add("seed", seed, "of the noise, not of the classes' patterns", at_least(0));
+    }
+  };
+
+  Synthetic(const Params& params, const Config& config);
 
   int64_t size() const override { return size_; }
   Example get(int64_t index, Random& random) const override;
@@ -55,22 +67,22 @@ class Synthetic : public Dataset, public RowWriter {
   std::vector<float> noise_;     ///< In [-0.5, 0.5]; an example begins anywhere.
 };
 
-Synthetic::Synthetic(const Config& params)
-    : size_(params.get_at_least("size", 1, 1000)),
-      shape_(params.get("shape", std::vector<int64_t>{1, 28, 28})),
-      classes_(params.get_at_least("classes", 1, 10)),
-      seed_(static_cast<uint64_t>(params.get_at_least("seed", 0, 0))) {
+Synthetic::Synthetic(const Params& params, const Config& config)
+    : size_(params.size),
+      shape_(params.shape),
+      classes_(params.classes),
+      seed_(static_cast<uint64_t>(params.seed)) {
   bool is_image = shape_.size() == 3;
   for (const int64_t length : shape_) {
     is_image = is_image && length > 0 && length <= kMostImageValues / pixels_;
     if (is_image) pixels_ *= length;
   }
   if (!is_image || classes_ > kMostImageValues) {
-    throw params.error(is_image ? "classes" : "shape",
+    throw config.error(is_image ? "classes" : "shape",
                        fmt::format("expected {} up to 2^30 {}, found {}",
                                    is_image ? "at most" : "[C, H, W], each at least 1, of",
                                    is_image ? "classes" : "pixels",
-                                   params.peek(is_image ? "classes" : "shape")->describe()));
+                                   config.peek(is_image ? "classes" : "shape")->describe()));
   }
   patterns_ = random_values(pixels_ + classes_, seed_of("patterns"));
   noise_ = random_values(pixels_ + kNoiseStarts, seed_of("noise"));
@@ -128,11 +140,7 @@ at::Tensor Synthetic::labels(std::string_view key) const {
 }
 
 STEPOP_REGISTER_DATASET(Synthetic,
-                        {"Made-up images with classes that can be learnt, for benchmarks.",
-                         {{"size", "1000", "number of examples"},
-                          {"shape", "[1, 28, 28]", "of an image, [C, H, W]"},
-                          {"classes", "10", "example i is of class i mod classes"},
-                          {"seed", "0", "of the noise, not of the classes' patterns"}}});
+                        {"Made-up images with classes that can be learnt, for benchmarks."});
 
 }  // namespace
 }  // namespace stepop

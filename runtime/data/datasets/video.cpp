@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,12 +43,30 @@ std::string find_video_file(const std::string& folder) {
 /// all pieces.
 class Video : public Dataset {
  public:
-  explicit Video(const Config& params)
-      : folder_(get_folder(params, "path")),
-        reader_(params),
-        length_(params.get_between("length", 1, kMostFrames, 16)),
-        step_(params.get_between("step", 1, kMostFrames, 1)),
-        stride_(params.get_between("stride", 1, kMostFrames, length_ * step_)) {
+  struct Params {
+    InputFolder path;
+    int64_t length = 16;
+    int64_t step = 1;
+    std::optional<int64_t> stride;
+    ImageOptions images;
+
+    void declare(Parameters& p) {
+      const Range frames = at_least(1).at_most(kMostFrames);
+      p.require("path", path, "folder of the videos' folders");
+      p.add("length", length, "frames of a piece", frames);
+      p.add("step", step, "from one frame of a piece to the next", frames);
+      p.add("stride", stride,
+            "frames from one piece to the next; null: the frames that a piece spans", frames);
+      images.declare(p);
+    }
+  };
+
+  Video(const Params& params, const Config& config)
+      : folder_(params.path.text),
+        reader_(params.images),
+        length_(params.length),
+        step_(params.step),
+        stride_(params.stride.value_or(length_ * step_)) {
     std::map<std::string, std::vector<std::string>> folders;
     LeftOut left_out;
     images_ = list_images(folder_, left_out);
@@ -67,7 +86,7 @@ class Video : public Dataset {
       videos_.push_back(std::move(files));
     }
     if (pieces_.empty()) {
-      throw params.error("length",
+      throw config.error("length",
                          fmt::format("a piece of {} frames with step {} spans {}; the "
                                      "longest of {} videos in {} has {}",
                                      length_, step_, span, videos_.size(), folder_, longest_));
@@ -150,15 +169,7 @@ class Video : public Dataset {
 };
 
 STEPOP_REGISTER_DATASET(
-    Video,
-    {"Pieces of videos whose frames are PNG or JPEG images, a folder for each video.",
-     {{"path", "", "folder of the videos' folders", true},
-      {"length", "16", "frames of a piece"},
-      {"step", "1", "from one frame of a piece to the next"},
-      {"stride", "null", "frames from one piece to the next; null: the frames that a piece spans"},
-      {"size", "null", "[H, W] to resize to; null: as stored"},
-      {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
-      exif_parameter()}});
+    Video, {"Pieces of videos whose frames are PNG or JPEG images, a folder for each video."});
 
 }  // namespace
 }  // namespace stepop

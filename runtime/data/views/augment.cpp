@@ -2,6 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/core/base/ordered_map.h"
 #include "runtime/core/measure/tensor_statistics.h"
@@ -14,24 +18,62 @@ namespace {
 /// Another dataset whose examples differ a little each time they are seen.
 class Augment : public SameOrder {
  public:
-  explicit Augment(const Config& params)
-      : SameOrder(params),
-        images_(params.get<std::vector<std::string>>("images", {params.get("key", "image")})),
-        masks_(params.get<std::vector<std::string>>("masks", {})),
-        boxes_(params.get<std::vector<std::string>>("boxes", {})),
-        keypoints_(params.get<std::vector<std::string>>("keypoints", {})),
-        list_(params, "augmentations"),
-        shift_(params.get_at_least("shift", 0, 0)),
-        flip_(params.get("flip", false)),
-        noise_(params.get("noise", 0.0)) {
-    read_views(params);
-    if (!(noise_ >= 0)) {
-      throw params.error("noise", fmt::format("expected 0 or more, found {}", noise_));
+  struct Params {
+    Source dataset;
+    AugmentationList augmentations;
+    std::string key = "image";
+    std::vector<std::string> images;
+    OrderedMap<std::string> views;  ///< Names of new images, and the keys of which they are made.
+    std::vector<std::string> masks;
+    std::vector<std::string> boxes;
+    std::vector<std::string> keypoints;
+    int64_t shift = 0;
+    bool flip = false;
+    double noise = 0;
+
+    void declare(Parameters& p) {
+      p.require("dataset", dataset, "the other one, such as {class: Idx, ...}");
+      p.add("key", key, "which value is the image; the same as one key in `images`");
+      images = {key};
+      p.add("images", images, "the images' keys, float32 [C, H, W]");
+      p.add("masks", masks, "keys of masks [H, W], which move with the images");
+      p.add("boxes", boxes, "keys of boxes [N, 4]: left, top, right, bottom");
+      p.add("keypoints", keypoints, "keys of keypoints [N, 2 or more]: x, y, anything");
+      const Config* config = p.describe({"augmentations",
+                                         "[]",
+                                         "a list, applied in its order; `stepop list augmentation`",
+                                         false,
+                                         {.kind = "list of component augmentation"}});
+      if (config != nullptr) augmentations = AugmentationList(*config, "augmentations");
+      p.add("shift", shift, "most pixels up, down, left, right; the border is repeated",
+            at_least(0));
+      p.add("flip", flip, "each is mirrored with probability 1/2, left and right exchanged");
+      p.add("noise", noise, "standard deviation of normal noise; stays within [-1, 1]",
+            at_least(0));
+      config = p.describe_optional(
+          "views", "map",
+          "new images and the keys of which they are made: {one: image, two: image}");
+      if (config != nullptr) read_views(*config);
     }
-    if (images_.empty()) throw params.error("images", "expected one key or more");
-    const bool is_alone = masks_.empty() && boxes_.empty() && keypoints_.empty();
-    if ((shift_ > 0 || flip_) && !(is_alone && images_.size() == 1)) {
-      throw params.error(shift_ > 0 ? "shift" : "flip",
+
+    void read_views(const Config& config) {
+      for (const char* other : {"images", "key", "masks", "boxes", "keypoints"}) {
+        if (config.has(other)) throw config.error(other, "not with views, which are images alone");
+      }
+      const Config given = config.at("views");
+      for (const auto& view : given.keys()) views.set(view, given.get<std::string>(view));
+      if (views.empty()) {
+        throw config.error("views", "expected a map such as {one: image, two: image}");
+      }
+    }
+  };
+
+  Augment(Params params, const Config& config)
+      : SameOrder(std::move(params.dataset)), p_(std::move(params)) {
+    if (p_.images.empty()) throw config.error("images", "expected one key or more");
+    const bool is_alone = p_.masks.empty() && p_.boxes.empty() && p_.keypoints.empty();
+    if ((p_.shift > 0 || p_.flip) && !(is_alone && p_.images.size() == 1)) {
+      throw config.error(p_.shift > 0 ? "shift" : "flip",
                          "moves one image alone; for more, use the list augmentations: "
                          "[RandomHorizontalFlip, {class: RandomCrop, size: ..., padding: ...}]");
     }
@@ -39,23 +81,12 @@ class Augment : public SameOrder {
 
   Example get(int64_t index, Random& random) const override {
     Example example = source().get(index, random);
-    for (const auto& [view, key] : views_) add_view(example, view, key, random);
-    if (views_.empty()) change(example, images_, random);
+    for (const auto& [view, key] : p_.views) add_view(example, view, key, random);
+    if (p_.views.empty()) change(example, p_.images, random);
     return example;
   }
 
  private:
-  void read_views(const Config& params) {
-    if (!params.has("views")) return;
-    for (const char* key : {"images", "key", "masks", "boxes", "keypoints"}) {
-      if (params.has(key)) throw params.error(key, "not with views, which are images alone");
-    }
-    const Config views = params.at("views");
-    for (const auto& view : views.keys()) views_.set(view, views.get<std::string>(view));
-    if (views_.empty())
-      throw params.error("views", "expected a map such as {one: image, two: image}");
-  }
-
   /// Adds a copy of the image under `key`, changed by random numbers of its own.
   void add_view(Example& example, const std::string& view, const std::string& key,
                 Random& random) const {
@@ -76,9 +107,9 @@ class Augment : public SameOrder {
 
   void change(Example& example, const std::vector<std::string>& images, Random& random) const {
     Scene scene = scene_of(example, images);
-    if (!list_.empty()) list_.apply(scene, random);
+    if (!p_.augmentations.empty()) p_.augmentations.apply(scene, random);
     for (const SceneValue& image : scene.images) {
-      if (shift_ > 0 || flip_ || noise_ > 0) *image.value = changed(*image.value, random);
+      if (p_.shift > 0 || p_.flip || p_.noise > 0) *image.value = changed(*image.value, random);
       *image.value = image.value->contiguous();
     }
     for (const SceneValue& mask : scene.masks) *mask.value = mask.value->contiguous();
@@ -102,13 +133,13 @@ class Augment : public SameOrder {
     add(scene.images, images, "a float32 image [C, H, W]", [](const at::Tensor& value) {
       return value.dim() == 3 && value.scalar_type() == at::kFloat;
     });
-    add(scene.masks, masks_, "a mask [H, W] or [C, H, W]", [](const at::Tensor& value) {
+    add(scene.masks, p_.masks, "a mask [H, W] or [C, H, W]", [](const at::Tensor& value) {
       return (value.dim() == 2 || value.dim() == 3) && !value.is_complex();
     });
-    add(scene.boxes, boxes_, "float32 boxes [N, 4]", [](const at::Tensor& value) {
+    add(scene.boxes, p_.boxes, "float32 boxes [N, 4]", [](const at::Tensor& value) {
       return value.dim() == 2 && value.size(1) == 4 && value.scalar_type() == at::kFloat;
     });
-    add(scene.keypoints, keypoints_, "float32 keypoints [..., 2 or more]",
+    add(scene.keypoints, p_.keypoints, "float32 keypoints [..., 2 or more]",
         [](const at::Tensor& value) {
           return value.dim() >= 1 && value.size(-1) >= 2 && value.scalar_type() == at::kFloat;
         });
@@ -129,9 +160,9 @@ class Augment : public SameOrder {
     const at::Tensor image = given.contiguous();
     const int64_t height = image.size(1);
     const int64_t width = image.size(2);
-    const int64_t down = random.below(2 * shift_ + 1) - shift_;
-    const int64_t right = random.below(2 * shift_ + 1) - shift_;
-    const bool is_mirrored = flip_ && random.below(2) == 1;
+    const int64_t down = random.below(2 * p_.shift + 1) - p_.shift;
+    const int64_t right = random.below(2 * p_.shift + 1) - p_.shift;
+    const bool is_mirrored = p_.flip && random.below(2) == 1;
     at::Tensor result = at::empty_like(image);
     const auto* from = image.const_data_ptr<float>();
     auto* to = result.mutable_data_ptr<float>();
@@ -144,41 +175,21 @@ class Augment : public SameOrder {
         }
       }
     }
-    if (noise_ > 0) {
+    if (p_.noise > 0) {
       auto* values = result.mutable_data_ptr<float>();
       for (int64_t i = 0; i < result.numel(); ++i) {
         values[i] = static_cast<float>(
-            std::clamp(static_cast<double>(values[i]) + noise_ * random.normal(), -1.0, 1.0));
+            std::clamp(static_cast<double>(values[i]) + p_.noise * random.normal(), -1.0, 1.0));
       }
     }
     return result;
   }
 
-  std::vector<std::string> images_;
-  OrderedMap<std::string> views_;  ///< Names of new images, and the keys of which they are made.
-  std::vector<std::string> masks_;
-  std::vector<std::string> boxes_;
-  std::vector<std::string> keypoints_;
-  AugmentationList list_;
-  int64_t shift_;
-  bool flip_;
-  double noise_;
+  Params p_;  ///< Without the dataset.
 };
 
-STEPOP_REGISTER_DATASET(
-    Augment,
-    {"Another dataset's images, each time a little different; for training.",
-     {{"dataset", "", "the other one, such as {class: Idx, ...}"},
-      {"augmentations", "[]", "a list, applied in its order; `stepop list augmentation`"},
-      {"images", "[image]", "the images' keys, float32 [C, H, W]"},
-      {"views", "null", "new images and the keys of which they are made: {one: image, two: image}"},
-      {"masks", "[]", "keys of masks [H, W], which move with the images"},
-      {"boxes", "[]", "keys of boxes [N, 4]: left, top, right, bottom"},
-      {"keypoints", "[]", "keys of keypoints [N, 2 or more]: x, y, anything"},
-      {"shift", "0", "most pixels up, down, left, right; the border is repeated"},
-      {"flip", "false", "each is mirrored with probability 1/2, left and right exchanged"},
-      {"noise", "0", "standard deviation of normal noise; stays within [-1, 1]"},
-      {"key", "image", "which value is the image; the same as one key in `images`"}}});
+STEPOP_REGISTER_DATASET(Augment,
+                        {"Another dataset's images, each time a little different; for training."});
 
 }  // namespace
 }  // namespace stepop

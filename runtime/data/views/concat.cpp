@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/data/views/index_view.h"
@@ -11,20 +13,32 @@ namespace {
 /// Datasets one after another.
 class Concat : public IndexView {
  public:
-  explicit Concat(const Config& params)
-      : IndexView(read_sources(params, "datasets"), params.get("source_key", "")) {
-    const bool is_balanced = params.get("balanced", false);
+  struct Params {
+    std::vector<Source> datasets;
+    bool balanced = false;
+    std::string source_key;
+
+    void declare(Parameters& p) {
+      p.require("datasets", datasets, "a list of datasets with the same keys");
+      p.add("source_key", source_key,
+            "adds under this key which dataset an example is from: 0, 1, ...");
+      p.add("balanced", balanced, "the shorter ones are repeated until all are equally long");
+    }
+  };
+
+  Concat(Params params, const Config& config)
+      : IndexView(std::move(params.datasets), params.source_key) {
     int64_t longest = 0;
     for (const Source& source : sources()) longest = std::max(longest, source.size());
     for (size_t i = 0; i < sources().size(); ++i) {
       const int64_t size = sources()[i].size();
-      if (is_balanced && size == 0) {
-        throw params.error("datasets/" + std::to_string(i),
+      if (params.balanced && size == 0) {
+        throw config.error("datasets/" + std::to_string(i),
                            "it is empty, and nothing can be repeated to balance it");
       }
-      const int64_t count = is_balanced ? longest : size;
+      const int64_t count = params.balanced ? longest : size;
       if (count > std::numeric_limits<int64_t>::max() - ends_total()) {
-        throw params.error("datasets", "they have more examples together than can be counted");
+        throw config.error("datasets", "they have more examples together than can be counted");
       }
       ends_.push_back(ends_total() + count);
     }
@@ -47,12 +61,7 @@ class Concat : public IndexView {
   std::vector<int64_t> ends_;  ///< Where each source's examples end in this dataset.
 };
 
-STEPOP_REGISTER_DATASET(
-    Concat,
-    {"Datasets one after another.",
-     {{"datasets", "", "a list of datasets with the same keys"},
-      {"balanced", "false", "the shorter ones are repeated until all are equally long"},
-      {"source_key", "\"\"", "adds under this key which dataset an example is from: 0, 1, ..."}}});
+STEPOP_REGISTER_DATASET(Concat, {"Datasets one after another."});
 
 }  // namespace
 }  // namespace stepop

@@ -86,8 +86,18 @@ std::vector<std::string> keys_of(const OrderedMap<std::string>& names) {
 /// Renames keys.
 class Rename : public KeyFunction {
  public:
-  explicit Rename(const Config& params)
-      : KeyFunction("rename", keys_of(read_names(params))), names_(read_names(params)) {}
+  struct Params {
+    OrderedMap<std::string> names;
+
+    void declare(Parameters& p) {
+      const Config* config = p.describe_required(
+          "keys", "map", "old -> new, {image: input, left: {class: target/class}}");
+      if (config != nullptr) names = read_names(*config);
+    }
+  };
+
+  explicit Rename(const Params& params)
+      : KeyFunction("rename", keys_of(params.names)), names_(params.names) {}
 
   std::string key_after(const std::string& key) const override {
     for (const auto& [old, name] : names_) {
@@ -103,10 +113,25 @@ class Rename : public KeyFunction {
 /// Keeps some of the keys.
 class Select : public KeyFunction {
  public:
-  explicit Select(const Config& params)
-      : KeyFunction("select", keys_of(params)), keys_(keys_of(params)), drops_(params.has("drop")) {
-    if (params.has("keys") == params.has("drop")) {
-      throw params.error("", "select needs either `keys`, which stay, or `drop`, which do not");
+  struct Params {
+    std::optional<std::vector<std::string>> keys;
+    std::optional<std::vector<std::string>> drop;
+
+    void declare(Parameters& p) {
+      p.add("keys", keys, "a list of those that stay");
+      p.add("drop", drop, "instead: a list of those that do not");
+    }
+    std::vector<std::string> listed() const {
+      return drop.value_or(keys.value_or(std::vector<std::string>()));
+    }
+  };
+
+  Select(const Params& params, const Config& config)
+      : KeyFunction("select", params.listed()),
+        keys_(params.listed()),
+        drops_(params.drop.has_value()) {
+    if (params.keys.has_value() == drops_) {
+      throw config.error("", "select needs either `keys`, which stay, or `drop`, which do not");
     }
   }
 
@@ -117,24 +142,13 @@ class Select : public KeyFunction {
   }
 
  private:
-  static std::vector<std::string> keys_of(const Config& params) {
-    const char* path = params.has("drop") ? "drop" : "keys";
-    return params.has(path) ? params.get<std::vector<std::string>>(path)
-                            : std::vector<std::string>();
-  }
-
   std::vector<std::string> keys_;
   bool drops_;
 };
 
-STEPOP_REGISTER_EXAMPLE_FUNCTION(rename, Rename,
-                                 {"Other names for keys, and for all below them.",
-                                  {{"keys", "",
-                                    "old -> new, {image: input, left: {class: target/class}}"}}});
+STEPOP_REGISTER_EXAMPLE_FUNCTION(rename, Rename, {"Other names for keys, and for all below them."});
 STEPOP_REGISTER_EXAMPLE_FUNCTION(select, Select,
-                                 {"Keeps some keys, with all below them, or drops them.",
-                                  {{"keys", "null", "a list of those that stay"},
-                                   {"drop", "null", "instead: a list of those that do not"}}});
+                                 {"Keeps some keys, with all below them, or drops them."});
 
 }  // namespace
 

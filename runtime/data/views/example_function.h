@@ -18,7 +18,11 @@ namespace stepop {
 ///     /// Images of one channel as those of three.
 ///     class Colour : public ExampleFunction {
 ///      public:
-///       explicit Colour(const Config& params) : key_(params.get("key", "image")) {}
+///       struct Params {
+///         std::string key = "image";
+///         void declare(Parameters& p) { p.add("key", key, "of the image"); }
+///       };
+///       explicit Colour(const Params& params) : key_(params.key) {}
 ///       Example operator()(Example example, Random&) const override {
 ///         at::Tensor& image = example.tensors[key_];
 ///         image = image.expand({3, image.size(1), image.size(2)});
@@ -28,8 +32,7 @@ namespace stepop {
 ///      private:
 ///       std::string key_;
 ///     };
-///     STEPOP_REGISTER_EXAMPLE_FUNCTION(colour, Colour, {"Grey images as ones of three channels.",
-///                                                       {{"key", "image", "of the image"}}});
+///     STEPOP_REGISTER_EXAMPLE_FUNCTION(colour, Colour, {"Grey images with three channels."});
 class ExampleFunction {
  public:
   virtual ~ExampleFunction() = default;
@@ -65,8 +68,8 @@ ExampleFunctionRegistry& example_functions();
 
 }  // namespace stepop
 
-/// Registers a class that is derived from ExampleFunction and has a constructor from `const
-/// Config&`.
+/// Registers a class that is derived from ExampleFunction and has a constructor from its `Params`,
+/// `const Config&`, or both.
 #define STEPOP_REGISTER_EXAMPLE_FUNCTION(name, Class, ...)                                    \
   STEPOP_REGISTER(                                                                            \
       ::stepop::example_functions(), #name,                                                   \

@@ -19,17 +19,35 @@ namespace {
 /// names one example for each of N, a label [N, T] names T of them, whose tensors are stacked.
 class Gathered : public Dataset {
  public:
-  explicit Gathered(const Config& params)
-      : source_(params, "dataset"), table_(params, "table"), size_(table_.size()) {
-    params.has("views");
-    const Value* views = params.peek("views");
-    if (views == nullptr) params.get<Value>("views");  // throws for the missing parameter
-    if (!views->is_map() || views->as_map().empty()) {
-      throw params.error("views", fmt::format("expected names with labels of the table, such as "
-                                              "{{frames: sequence}}, found {}",
-                                              views->describe()));
+  struct Params {
+    Source dataset;
+    Source table;
+    OrderedMap<std::string> views;  ///< The names, and the labels of the table.
+
+    void declare(Parameters& p) {
+      p.require("dataset", dataset, "whose examples are gathered");
+      p.require("table", table,
+                "a dataset whose labels are indices, such as {class: Meta, path: views}");
+      const Config* config = p.describe_required(
+          "views", "map",
+          "names with labels of the table, {partner: a, frames: b}: a label [N] gives "
+          "partner/image, a label [N, T] stacks T examples to frames/image [T, ...]");
+      if (config == nullptr) return;
+      const auto given = config->get<Value>("views");
+      if (!given.is_map() || given.as_map().empty()) {
+        throw config->error("views", fmt::format("expected names with labels of the table, such as "
+                                                 "{{frames: sequence}}, found {}",
+                                                 given.describe()));
+      }
+      for (const auto& [name, label] : given.as_map()) {
+        views.set(name, config->get<std::string>(join_path("views", name)));
+      }
     }
-    for (const auto& [name, label] : views->as_map()) read_view(params, name);
+  };
+
+  Gathered(Params params, const Config& config)
+      : source_(std::move(params.dataset)), table_(std::move(params.table)), size_(table_.size()) {
+    for (const auto& [name, label] : params.views) add_view(config, name, label);
   }
 
   int64_t size() const override { return size_; }
@@ -77,9 +95,8 @@ class Gathered : public Dataset {
     int64_t count;       ///< How many examples each group has.
   };
 
-  void read_view(const Config& params, const std::string& name) {
+  void add_view(const Config& params, const std::string& name, const std::string& label) {
     const std::string key = join_path("views", name);
-    const auto label = params.get<std::string>(key);
     const at::Tensor indices = table_.labels(label);
     if (!indices.defined() || !at::isIntegralType(indices.scalar_type(), false)) {
       throw params.error(key, fmt::format("{} has no label \"{}\" of whole numbers; its labels "
@@ -147,14 +164,8 @@ class Gathered : public Dataset {
   std::vector<View> views_;
 };
 
-STEPOP_REGISTER_DATASET(
-    Gathered,
-    {"Examples of another dataset, grouped as a table of their indices says.",
-     {{"dataset", "", "whose examples are gathered"},
-      {"table", "", "a dataset whose labels are indices, such as {class: Meta, path: views}"},
-      {"views", "",
-       "names with labels of the table, {partner: a, frames: b}: a label [N] gives "
-       "partner/image, a label [N, T] stacks T examples to frames/image [T, ...]"}}});
+STEPOP_REGISTER_DATASET(Gathered,
+                        {"Examples of another dataset, grouped as a table of their indices says."});
 
 }  // namespace
 }  // namespace stepop

@@ -19,17 +19,35 @@ namespace {
 /// Each example with random others that have the same value of a label.
 class Joined : public Dataset {
  public:
-  explicit Joined(const Config& params)
-      : source_(params, "dataset"),
-        is_fixed_(params.get("fixed", false)),
-        may_be_itself_(params.get("itself", false)) {
-    constexpr int64_t kMostPartners = 1000;
-    const int64_t partners = params.get_between("partners", 1, kMostPartners, 1);
-    const auto prefix = params.get("prefix", "partner");
-    for (int64_t i = 1; i <= partners; ++i) {
-      prefixes_.push_back(partners == 1 ? prefix + "/" : fmt::format("{}_{}/", prefix, i));
+  struct Params {
+    Source dataset;
+    std::vector<int64_t> groups;
+    int64_t partners = 1;
+    std::string prefix = "partner";
+    bool fixed = false;
+    bool itself = false;
+
+    void declare(Parameters& p) {
+      p.require("dataset", dataset, "whose examples are joined");
+      p.add("fixed", fixed, "the same partners each time, for a validation");
+      p.add("itself", itself, "an example may be its own partner even where there are others");
+      p.add("partners", partners, "how many; different ones where there are enough",
+            at_least(1).at_most(1000));
+      p.add("prefix", prefix,
+            "of the other one's keys: partner/image; with several partner_1/image");
+      const Config* config =
+          p.describe_required("label", "text", "label that they share, such as a person's number");
+      if (config != nullptr) groups = read_groups(*config, "label", dataset);
     }
-    sort_by_label(read_groups(params, "label", source_));
+  };
+
+  explicit Joined(Params params)
+      : source_(std::move(params.dataset)), is_fixed_(params.fixed), may_be_itself_(params.itself) {
+    for (int64_t i = 1; i <= params.partners; ++i) {
+      prefixes_.push_back(params.partners == 1 ? params.prefix + "/"
+                                               : fmt::format("{}_{}/", params.prefix, i));
+    }
+    sort_by_label(params.groups);
   }
 
   int64_t size() const override { return source_.size(); }
@@ -196,14 +214,7 @@ class Joined : public Dataset {
 };
 
 STEPOP_REGISTER_DATASET(
-    Joined,
-    {"Each example with a random other one that has the same value of a label.",
-     {{"dataset", "", "whose examples are joined"},
-      {"label", "", "label that they share, such as a person's number"},
-      {"partners", "1", "how many; different ones where there are enough"},
-      {"prefix", "partner", "of the other one's keys: partner/image; with several partner_1/image"},
-      {"fixed", "false", "the same partners each time, for a validation"},
-      {"itself", "false", "an example may be its own partner even where there are others"}}});
+    Joined, {"Each example with a random other one that has the same value of a label."});
 
 }  // namespace
 }  // namespace stepop

@@ -21,14 +21,36 @@ namespace {
 /// example are in the row with the same number, or in the row with the same value of a label.
 class Labels : public SameOrder, public KeepsFloat64 {
  public:
-  explicit Labels(const Config& params)
-      : SameOrder(params),
-        table_(params, "table"),
-        by_(params.get("by", "")),
-        prefix_(params.get("prefix", "")),
-        adds_to_examples_(params.get("in_examples", true)) {
+  struct Params {
+    Source dataset;
+    Source table;
+    std::string by;
+    std::vector<std::string> columns;
+    std::string prefix;
+    bool in_examples = true;
+
+    void declare(Parameters& p) {
+      p.require("dataset", dataset, "the dataset that gets more labels");
+      p.require("table", table, "a dataset with the labels, such as {class: Csv, path: ages.csv}");
+      p.add("by", by,
+            "label of both that says which row belongs to an example; without it the row of the "
+            "same number");
+      p.add("prefix", prefix, "before their keys: age becomes table/age with the prefix table");
+      p.add("in_examples", in_examples, "whether examples hold them too, and not labels alone");
+      std::optional<std::vector<std::string>> chosen;
+      p.add("columns", chosen, "a list of those that are added; none: all");
+      columns = chosen.value_or(columns);
+    }
+  };
+
+  Labels(Params given, const Config& params)
+      : SameOrder(std::move(given.dataset)),
+        table_(std::move(given.table)),
+        by_(given.by),
+        prefix_(given.prefix),
+        adds_to_examples_(given.in_examples),
+        columns_(given.columns) {
     if (!prefix_.empty()) prefix_ += "/";
-    if (params.has("columns")) columns_ = params.get<std::vector<std::string>>("columns");
     const std::vector<std::string> known = table_->label_keys();
     for (const auto& column : columns_) {
       if (adds_to_examples_ || std::find(known.begin(), known.end(), column) != known.end()) {
@@ -162,16 +184,7 @@ class Labels : public SameOrder, public KeepsFloat64 {
                                       ///< are equal.
 };
 
-STEPOP_REGISTER_DATASET(
-    Labels, {"A dataset with labels from a table.",
-             {{"dataset", "", "the dataset that gets more labels"},
-              {"table", "", "a dataset with the labels, such as {class: Csv, path: ages.csv}"},
-              {"by", "\"\"",
-               "label of both that says which row belongs to an example; without it the row of "
-               "the same number"},
-              {"columns", "null", "a list of those that are added; null: all"},
-              {"prefix", "\"\"", "before their keys: age becomes table/age with the prefix table"},
-              {"in_examples", "true", "whether examples hold them too, and not labels alone"}}});
+STEPOP_REGISTER_DATASET(Labels, {"A dataset with labels from a table."});
 
 }  // namespace
 }  // namespace stepop

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,19 +14,27 @@ namespace {
 /// The labels of another dataset, without its examples: no file behind them is read.
 class LabelsOnly : public Dataset, public KeepsFloat64 {
  public:
-  explicit LabelsOnly(const Config& params) : source_(params, "dataset") {
+  struct Params {
+    Source dataset;
+    std::optional<std::vector<std::string>> keys;
+
+    void declare(Parameters& p) {
+      p.require("dataset", dataset, "whose labels are read");
+      p.add("keys", keys, "a list of those that are taken; none: all");
+    }
+  };
+
+  LabelsOnly(Params params, const Config& config) : source_(std::move(params.dataset)) {
     const std::vector<std::string> known = source_->label_keys();
-    std::vector<std::string> keys = known;
-    if (params.has("keys")) keys = params.get<std::vector<std::string>>("keys");
-    for (const auto& key : keys) {
+    for (const auto& key : params.keys.value_or(known)) {
       at::Tensor values = source_.labels(key);
       if (!values.defined()) {
-        throw params.error("keys", fmt::format("{} has no label \"{}\"; its labels are: {}",
+        throw config.error("keys", fmt::format("{} has no label \"{}\"; its labels are: {}",
                                                source_.place(), key, list_text(known)));
       }
       labels_.set(key, std::move(values));
     }
-    if (labels_.empty()) throw params.error("dataset", "it has no labels");
+    if (labels_.empty()) throw config.error("dataset", "it has no labels");
   }
 
   int64_t size() const override { return source_.size(); }
@@ -64,9 +73,7 @@ class LabelsOnly : public Dataset, public KeepsFloat64 {
 };
 
 STEPOP_REGISTER_DATASET(LabelsOnly,
-                        {"The labels of another dataset, without reading its examples.",
-                         {{"dataset", "", "whose labels are read"},
-                          {"keys", "null", "a list of those that are taken; null: all"}}});
+                        {"The labels of another dataset, without reading its examples."});
 
 }  // namespace
 }  // namespace stepop

@@ -17,14 +17,31 @@ namespace {
 /// Another dataset's examples, changed by registered functions.
 class Map : public SameOrder, public KeepsFloat64 {
  public:
-  explicit Map(const Config& params) : SameOrder(params) {
-    params.has("function");
-    const Value* value = params.peek("function");
-    if (value != nullptr && value->is_list()) {
-      const size_t count = value->as_list().size();
-      for (size_t i = 0; i < count; ++i) add(params, "function/" + std::to_string(i));
-    } else {
-      add(params, "function");
+  struct Params {
+    Source dataset;
+    std::vector<std::unique_ptr<ExampleFunction>> functions;
+
+    void declare(Parameters& p) {
+      p.require("dataset", dataset, "the other one");
+      const Config* config = p.describe_required(
+          "function", "component example function | list of component example function",
+          "its name, or {class: rename, keys: {image: input}}; or a list of them, applied in turn");
+      if (config == nullptr) return;
+      config->has("function");
+      const Value* value = config->peek("function");
+      const bool is_list = value != nullptr && value->is_list();
+      if (!is_list) functions.push_back(example_functions().build(*config, "function"));
+      for (size_t i = 0; is_list && i < value->as_list().size(); ++i) {
+        functions.push_back(example_functions().build(*config, "function/" + std::to_string(i)));
+      }
+    }
+  };
+
+  explicit Map(Params params)
+      : SameOrder(std::move(params.dataset)), functions_(std::move(params.functions)) {
+    for (const auto& function : functions_) {
+      const auto* keys = dynamic_cast<const KeyFunction*>(function.get());
+      if (keys != nullptr) key_functions_.push_back(keys);
     }
     for (const auto& before : source()->label_keys()) {
       const std::string key = key_after(before);
@@ -86,23 +103,12 @@ class Map : public SameOrder, public KeepsFloat64 {
     return key;
   }
 
-  void add(const Config& params, const std::string& path) {
-    functions_.push_back(example_functions().build(params, path));
-    const auto* keys = dynamic_cast<const KeyFunction*>(functions_.back().get());
-    if (keys != nullptr) key_functions_.push_back(keys);
-  }
-
   std::vector<std::unique_ptr<ExampleFunction>> functions_;
   std::vector<const KeyFunction*> key_functions_;  ///< The key functions among `functions_`.
   OrderedMap<std::string> labels_;                 ///< The source's name of each label.
 };
 
-STEPOP_REGISTER_DATASET(Map,
-                        {"Another dataset's examples, changed by a registered function.",
-                         {{"dataset", "", "the other one"},
-                          {"function", "",
-                           "its name, or {class: rename, keys: {image: input}}; or a list of them, "
-                           "applied in turn"}}});
+STEPOP_REGISTER_DATASET(Map, {"Another dataset's examples, changed by a registered function."});
 
 }  // namespace
 }  // namespace stepop

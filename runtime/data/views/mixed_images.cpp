@@ -21,19 +21,37 @@ namespace {
 /// an example by itself, is not mixed.
 class MixedImages : public SameOrder {
  public:
-  explicit MixedImages(const Config& params)
-      : SameOrder(params),
-        image_(params.get("image", "image")),
-        label_(params.get("label", "class")),
-        classes_(params.get<int64_t>("classes")),
-        chance_(get_chance(params, "p", 1)),
-        mixup_(get_alpha(params, "mixup", 0.2)),
-        cutmix_(get_alpha(params, "cutmix", 1)) {
-    if (classes_ < 2) {
-      throw params.error("classes", fmt::format("expected 2 or more, found {}", classes_));
+  struct Params {
+    Source dataset;
+    int64_t classes = 0;
+    double mixup = 0.2;
+    double cutmix = 1;
+    double p = 1;
+    std::string image = "image";
+    std::string label = "class";
+
+    void declare(Parameters& parameters) {
+      constexpr Range alphas = at_least(0).at_most(1000);
+      parameters.require("dataset", dataset, "the other one, such as {class: ImageFolder, ...}");
+      parameters.add("image", image, "which value is the image, float32 [C, H, W]");
+      parameters.add("label", label, "which value is the class; it becomes float32 [classes]");
+      parameters.require("classes", classes, "how many classes there are", at_least(2));
+      parameters.add("p", p, "the chance that a batch is mixed", at_least(0).at_most(1));
+      parameters.add("mixup", mixup, "alpha of the beta distribution; 0: no MixUp", alphas);
+      parameters.add("cutmix", cutmix, "alpha of the beta distribution; 0: no CutMix", alphas);
     }
+  };
+
+  MixedImages(Params params, const Config& config)
+      : SameOrder(std::move(params.dataset)),
+        image_(params.image),
+        label_(params.label),
+        classes_(params.classes),
+        chance_(params.p),
+        mixup_(params.mixup),
+        cutmix_(params.cutmix) {
     if (mixup_ == 0 && cutmix_ == 0) {
-      throw params.error("mixup", "expected above 0 here or in cutmix: otherwise nothing is mixed");
+      throw config.error("mixup", "expected above 0 here or in cutmix: otherwise nothing is mixed");
     }
   }
 
@@ -85,12 +103,6 @@ class MixedImages : public SameOrder {
   }
 
  private:
-  static double get_alpha(const Config& params, const char* key, double fallback) {
-    const double alpha = params.get(key, fallback);
-    if (alpha >= 0 && alpha <= 1000) return alpha;
-    throw params.error(key, fmt::format("expected 0 (never) to 1000, found {}", alpha));
-  }
-
   /// [...] classes as float [..., classes].
   at::Tensor soft_labels(const at::Tensor& label) const {
     const bool fits = label.numel() == 0 ||
@@ -152,14 +164,7 @@ class MixedImages : public SameOrder {
 STEPOP_REGISTER_DATASET(
     MixedImages,
     {"Another dataset whose images are mixed in each batch, by MixUp or CutMix, with soft labels; "
-     "for training.",
-     {{"dataset", "", "the other one, such as {class: ImageFolder, ...}"},
-      {"classes", "", "how many classes there are"},
-      {"mixup", "0.2", "alpha of the beta distribution; 0: no MixUp"},
-      {"cutmix", "1.0", "alpha of the beta distribution; 0: no CutMix"},
-      {"p", "1.0", "the chance that a batch is mixed"},
-      {"image", "image", "which value is the image, float32 [C, H, W]"},
-      {"label", "class", "which value is the class; it becomes float32 [classes]"}}});
+     "for training."});
 
 }  // namespace
 }  // namespace stepop

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,22 +21,12 @@ namespace {
 constexpr int64_t kMostPeriod = 10'000;
 
 /// The weights as whole numbers, each at least 1.
-std::vector<int64_t> read_weights(const Config& params, size_t sources) {
-  const auto weights = params.get<std::vector<double>>("weights");
-  if (weights.size() != sources) {
-    throw params.error("weights", fmt::format("expected a weight for each of the {} datasets, "
-                                              "found {}",
-                                              sources, weights.size()));
-  }
+std::vector<int64_t> whole_weights(const std::vector<double>& weights) {
   double sum = 0;
   bool are_whole = true;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (!(weights[i] > 0) || !std::isfinite(weights[i])) {
-      throw params.error("weights/" + std::to_string(i),
-                         fmt::format("expected a number above 0, found {:g}", weights[i]));
-    }
-    sum += weights[i];
-    are_whole = are_whole && weights[i] == std::floor(weights[i]);
+  for (const double weight : weights) {
+    sum += weight;
+    are_whole = are_whole && weight == std::floor(weight);
   }
   std::vector<int64_t> whole;
   int64_t divisor = 0;
@@ -54,15 +46,39 @@ std::vector<int64_t> read_weights(const Config& params, size_t sources) {
 /// examples. The sampler makes the order of each epoch.
 class Mixture : public IndexView {
  public:
-  explicit Mixture(const Config& params)
-      : IndexView(read_sources(params, "datasets"), params.get("source_key", "")),
-        weights_(read_weights(params, sources().size())) {
+  struct Params {
+    std::vector<Source> datasets;
+    std::vector<double> weights;
+    std::optional<int64_t> size;
+    std::string source_key;
+
+    void declare(Parameters& p) {
+      p.require("datasets", datasets, "a list of datasets with the same keys");
+      p.add("source_key", source_key,
+            "adds under this key which dataset an example is from: 0, 1, ...");
+      p.require("weights", weights, "one for each; to about one in 10,000",
+                above(0).below(std::numeric_limits<double>::infinity()));
+      p.add("size", size,
+            "number of examples; none: until every example of each dataset has come, while those "
+            "of the others are repeated",
+            at_least(1));
+    }
+  };
+
+  Mixture(Params params, const Config& config)
+      : IndexView(std::move(params.datasets), params.source_key),
+        weights_(whole_weights(params.weights)) {
+    if (weights_.size() != sources().size()) {
+      throw config.error("weights", fmt::format("expected a weight for each of the {} datasets, "
+                                                "found {}",
+                                                sources().size(), weights_.size()));
+    }
     for (size_t i = 0; i < sources().size(); ++i) {
       if (sources()[i].size() > 0) continue;
-      throw params.error("datasets/" + std::to_string(i), "it is empty: it has no example");
+      throw config.error("datasets/" + std::to_string(i), "it is empty: it has no example");
     }
     make_pattern();
-    size_ = params.has("size") ? params.get_at_least("size", 1) : whole_size(params);
+    size_ = params.size ? *params.size : whole_size(config);
     for (size_t i = 0; i < sources().size(); ++i) counts_.push_back(count_before(i, size_));
   }
 
@@ -113,13 +129,13 @@ class Mixture : public IndexView {
   }
 
   /// The size at which each example of each source has occurred.
-  int64_t whole_size(const Config& params) const {
+  int64_t whole_size(const Config& config) const {
     const auto period = static_cast<int64_t>(pattern_.size());
     int64_t most = 0;
     for (size_t source = 0; source < weights_.size(); ++source) {
       const int64_t last = sources()[source].size() - 1;
       if (last / weights_[source] >= std::numeric_limits<int64_t>::max() / period - 1) {
-        throw params.error("", "it has more examples than can be counted: give its size");
+        throw config.error("", "it has more examples than can be counted: give its size");
       }
       const int64_t rank = last % weights_[source];
       int64_t position = 0;
@@ -138,15 +154,7 @@ class Mixture : public IndexView {
   std::vector<int64_t> counts_;  ///< The number of examples from each source.
 };
 
-STEPOP_REGISTER_DATASET(
-    Mixture,
-    {"Examples of several datasets in the proportions of weights.",
-     {{"datasets", "", "a list of datasets with the same keys"},
-      {"weights", "", "one for each; to about one in 10,000"},
-      {"size", "null",
-       "number of examples; null: until every example of each dataset has come, "
-       "while those of the others are repeated"},
-      {"source_key", "\"\"", "adds under this key which dataset an example is from: 0, 1, ..."}}});
+STEPOP_REGISTER_DATASET(Mixture, {"Examples of several datasets in the proportions of weights."});
 
 }  // namespace
 }  // namespace stepop

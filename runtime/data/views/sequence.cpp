@@ -9,23 +9,30 @@
 #include "runtime/core/base/number_text.h"
 
 namespace stepop {
-namespace {
+void Sequence::Params::declare(Parameters& p) {
+  constexpr double kMostFrames = 1 << 30;
+  const Range frames = at_least(1).at_most(kMostFrames);
+  p.require("dataset", dataset, "whose examples are the frames");
+  p.require("length", length, "T, the number of frames", frames);
+  p.add("step", step, "from one frame to the next", frames);
+  p.add("every", every, "from the beginning of one sequence to that of the next", frames);
+  p.add("same_changes", same_changes,
+        "all frames get the same random numbers, so that Augment, inside, changes them alike");
+  add_groups(p, "within", dataset, within,
+             "label whose value is the same in all frames, such as the video's number");
+  add_groups(p, "consecutive", dataset, consecutive,
+             "label that grows by one from example to example, such as a frame's number; where it "
+             "does not is a border");
+}
 
-constexpr int64_t kMostFrames = int64_t{1} << 30;
-
-}  // namespace
-
-Sequence::Sequence(const Config& params)
-    : source_(params, "dataset"),
-      length_(params.get_between("length", 1, kMostFrames, 2)),
-      step_(params.get_between("step", 1, kMostFrames, 1)),
-      every_(params.get_between("every", 1, kMostFrames, 1)),
-      same_changes_(params.get("same_changes", false)) {
-  if (!params.has("length")) params.get<int64_t>("length");  // throws for the missing parameter
-  std::vector<int64_t> same;
-  std::vector<int64_t> growing;
-  if (params.has("within")) same = read_groups(params, "within", source_);
-  if (params.has("consecutive")) growing = read_groups(params, "consecutive", source_);
+Sequence::Sequence(Params params, const Config& config)
+    : source_(std::move(params.dataset)),
+      length_(params.length),
+      step_(params.step),
+      every_(params.every),
+      same_changes_(params.same_changes) {
+  const auto& same = params.within;
+  const auto& growing = params.consecutive;
   const int64_t size = source_.size();
   runs_ = {{0, 0}};
   int64_t begin = 0;
@@ -37,7 +44,7 @@ Sequence::Sequence(const Config& params)
   }
   add_run(begin, size);
   if (runs_.size() == 1) {
-    throw params.error(
+    throw config.error(
         "length", fmt::format("no sequence of {} examples, {} apart, fits into {}, which has {}{}",
                               length_, step_, source_.place(), with_thousands(size),
                               same.empty() && growing.empty() ? "" : " and borders between them"));
@@ -148,19 +155,6 @@ at::Tensor Sequence::labels(std::string_view key) const {
   return labels.index_select(0, frames).reshape(shape);
 }
 
-STEPOP_REGISTER_DATASET(
-    Sequence,
-    {"Examples that follow each other, as one: tensors [T, ...].",
-     {{"dataset", "", "whose examples are the frames"},
-      {"length", "", "T, the number of frames"},
-      {"step", "1", "from one frame to the next"},
-      {"every", "1", "from the beginning of one sequence to that of the next"},
-      {"within", "null", "label whose value is the same in all frames, such as the video's number"},
-      {"consecutive", "null",
-       "label that grows by one from example to example, such as a frame's "
-       "number; where it does not is a border"},
-      {"same_changes", "false",
-       "all frames get the same random numbers, so that Augment, inside, "
-       "changes them alike"}}});
+STEPOP_REGISTER_DATASET(Sequence, {"Examples that follow each other, as one: tensors [T, ...]."});
 
 }  // namespace stepop

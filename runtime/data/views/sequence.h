@@ -17,7 +17,19 @@ namespace stepop {
 /// stays within a run of examples in which one label keeps its value, or another grows by one.
 class Sequence : public Dataset, public KeepsFloat64 {
  public:
-  explicit Sequence(const Config& params);
+  struct Params {
+    Source dataset;
+    int64_t length = 0;
+    int64_t step = 1;
+    int64_t every = 1;
+    std::vector<int64_t> within = {};
+    std::vector<int64_t> consecutive = {};
+    bool same_changes = false;
+
+    void declare(Parameters& p);
+  };
+
+  Sequence(Params params, const Config& config);
 
   int64_t size() const override { return runs_.back().first_sequence; }
   Example get(int64_t index, Random& random) const override;

@@ -55,16 +55,31 @@ std::string doubts(const Config& params) {
 }
 
 /// Another dataset whose numbers have the mean 0 and the standard deviation 1.
-///
-/// Parameters: `dataset`, the other dataset; `keys`, by default all floats; `fit`, the split whose
-/// Standardized has the means and deviations, which by default are fitted on this dataset's
-/// examples; `mean` and `std`, which keep the fitted values in a run's config.
 class Standardized : public Dataset {
  public:
-  explicit Standardized(const Config& params) : source_(datasets().build(params, "dataset")) {
+  struct Params {
+    std::unique_ptr<Dataset> dataset;
     std::vector<std::string> keys;
-    if (params.has("keys")) keys = params.get<std::vector<std::string>>("keys");
-    if (params.has("fit")) {
+    std::optional<std::string> fit;
+
+    void declare(Parameters& p) {
+      p.require("dataset", dataset, "the other one, such as {class: Csv, ...}");
+      std::optional<std::vector<std::string>> chosen;
+      p.add("keys", chosen, "whose numbers; none: all keys of floats");
+      keys = chosen.value_or(keys);
+      p.add("fit", fit,
+            "name of the split, such as train, whose Standardized has the numbers; none: they are "
+            "fitted on this dataset");
+      p.describe_optional(
+          "mean", "map",
+          "fitted: by key, a number, one for each place of a vector or each channel");
+      p.describe_optional("std", "map", "fitted: the standard deviations");
+    }
+  };
+
+  Standardized(Params given, const Config& params) : source_(std::move(given.dataset)) {
+    const auto& keys = given.keys;
+    if (given.fit) {
       const Config part = part_to_fit(params, "Standardized");
       if (!part.has("mean"))
         datasets().build(params.root(), part.path());  // the constructor
@@ -170,16 +185,7 @@ class Standardized : public Dataset {
 };
 
 STEPOP_REGISTER_DATASET(
-    Standardized,
-    {"Another dataset's numbers with the mean 0 and the standard deviation 1.",
-     {{"dataset", "", "the other one, such as {class: Csv, ...}"},
-      {"keys", "null", "whose numbers; null: all keys of floats"},
-      {"fit", "null",
-       "name of the split, such as train, whose Standardized has the numbers; null: they are "
-       "fitted "
-       "on this dataset"},
-      {"mean", "null", "fitted: by key, a number, one for each place of a vector or each channel"},
-      {"std", "null", "fitted: the standard deviations"}}});
+    Standardized, {"Another dataset's numbers with the mean 0 and the standard deviation 1."});
 
 }  // namespace
 }  // namespace stepop

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,30 +22,59 @@ struct Stretch {
   int64_t count = 0;
 };
 
-std::vector<Source> one_source(const Config& params) {
+std::vector<Source> list_of(Source source) {
   std::vector<Source> sources;
-  sources.emplace_back(params, "dataset");
+  sources.push_back(std::move(source));
   return sources;
 }
 
 /// A part of another dataset: a range with a step, which costs no memory, or a list of indices.
 class Subset : public IndexView {
  public:
-  explicit Subset(const Config& params) : IndexView(one_source(params)) {
-    std::vector<std::string> given;
-    for (const char* key : {"range", "indices", "fraction", "split"}) {
-      if (params.has(key)) given.emplace_back(key);
+  struct Params {
+    Source dataset;
+    std::optional<std::vector<int64_t>> range;
+    std::optional<std::vector<int64_t>> indices;
+    std::optional<std::vector<double>> fraction;  ///< Where it begins and ends.
+    bool is_split = false;
+
+    void declare(Parameters& p) {
+      p.require("dataset", dataset, "the other one, such as {class: Idx, ...}");
+      p.add("range", range, "[begin, end] or [begin, end, step], the end excluded");
+      p.add("indices", indices, "a list, in the order in which they are wanted");
+      const Config* config =
+          p.describe_optional("fraction", "number | list of number",
+                              "0.9, the first nine tenths; or [0.9, 1], the last");
+      if (config != nullptr) {
+        fraction = config->peek("fraction")->is_list()
+                       ? config->get<std::vector<double>>("fraction")
+                       : std::vector{0, config->get<double>("fraction")};
+      }
+      config = p.describe_optional(
+          "split", "map",
+          "{parts: {train: 0.9, validation: 0.1}, seed: 0, groups: null}: at random, by the seed; "
+          "examples with one value of the label `groups` stay together");
+      is_split = config != nullptr;
+      p.describe_optional("part", "text", "of a split: which one, such as train");
     }
+  };
+
+  Subset(Params params, const Config& config) : IndexView(list_of(std::move(params.dataset))) {
+    std::vector<std::string> given;
+    if (params.range) given.emplace_back("range");
+    if (params.indices) given.emplace_back("indices");
+    if (params.fraction) given.emplace_back("fraction");
+    if (params.is_split) given.emplace_back("split");
     if (given.size() != 1) {
-      throw params.error("", fmt::format("Subset needs one of range, indices, fraction and split, "
+      throw config.error("", fmt::format("Subset needs one of range, indices, fraction and split, "
                                          "found {}",
                                          given.empty() ? "none" : list_text(given)));
     }
-    if (given[0] == "range") read_range(params);
-    if (given[0] == "fraction") read_fraction(params);
-    if (given[0] == "indices") read_indices(params);
-    if (given[0] == "split") indices_ = read_part(params, source());
-    is_list_ = given[0] == "indices" || given[0] == "split";
+    if (params.range) take_range(config, *params.range);
+    if (params.fraction) take_fraction(config, *params.fraction);
+    if (params.indices) take_indices(config, *params.indices);
+    if (params.is_split) indices_ = read_part(config, source());
+    is_list_ = params.indices || params.is_split;
   }
 
   int64_t size() const override {
@@ -68,12 +98,11 @@ class Subset : public IndexView {
  private:
   const Source& source() const { return sources()[0]; }
 
-  void read_range(const Config& params) {
-    const auto range = params.get<std::vector<int64_t>>("range");
+  void take_range(const Config& config, const std::vector<int64_t>& range) {
     const int64_t step = range.size() == 3 ? range[2] : 1;
     if ((range.size() != 2 && range.size() != 3) || range[0] < 0 || range[1] < range[0] ||
         range[1] > source().size() || step < 1) {
-      throw params.error(
+      throw config.error(
           "range", fmt::format("expected [begin, end] or [begin, end, step] with 0 "
                                "<= begin <= end <= {}, the number of examples of "
                                "{}; found {}",
@@ -82,15 +111,9 @@ class Subset : public IndexView {
     stretch_ = {range[0], step, (range[1] - range[0] + step - 1) / step};
   }
 
-  void read_fraction(const Config& params) {
-    const Value* value = params.peek("fraction");
-    std::vector<double> ends = {0};
-    if (value->is_list())
-      ends = params.get<std::vector<double>>("fraction");
-    else
-      ends.push_back(params.get<double>("fraction"));
+  void take_fraction(const Config& config, const std::vector<double>& ends) {
     if (ends.size() != 2 || !(ends[0] >= 0 && ends[0] <= ends[1] && ends[1] <= 1)) {
-      throw params.error("fraction",
+      throw config.error("fraction",
                          "expected the part from the beginning, such as 0.9, or where "
                          "it begins and ends, such as [0.9, 1], within 0 and 1");
     }
@@ -99,11 +122,11 @@ class Subset : public IndexView {
     stretch_ = {begin, 1, std::llround(ends[1] * size) - begin};
   }
 
-  void read_indices(const Config& params) {
-    indices_ = params.get<std::vector<int64_t>>("indices");
+  void take_indices(const Config& config, std::vector<int64_t> indices) {
+    indices_ = std::move(indices);
     for (size_t i = 0; i < indices_.size(); ++i) {
       if (indices_[i] >= 0 && indices_[i] < source().size()) continue;
-      throw params.error("indices/" + std::to_string(i),
+      throw config.error("indices/" + std::to_string(i),
                          fmt::format("there is no example {}: {} has {}", indices_[i],
                                      source().place(), with_thousands(source().size())));
     }
@@ -121,15 +144,7 @@ class Subset : public IndexView {
 };
 
 STEPOP_REGISTER_DATASET(
-    Subset, {"A part of another dataset: a range, a list, a fraction, or one side of a split.",
-             {{"dataset", "", "the other one, such as {class: Idx, ...}"},
-              {"range", "null", "[begin, end] or [begin, end, step], the end excluded"},
-              {"indices", "null", "a list, in the order in which they are wanted"},
-              {"fraction", "null", "0.9, the first nine tenths; or [0.9, 1], the last"},
-              {"split", "null",
-               "{parts: {train: 0.9, validation: 0.1}, seed: 0, groups: null}: at random, by the "
-               "seed; examples with one value of the label `groups` stay together"},
-              {"part", "null", "of a split: which one, such as train"}}});
+    Subset, {"A part of another dataset: a range, a list, a fraction, or one side of a split."});
 
 }  // namespace
 }  // namespace stepop

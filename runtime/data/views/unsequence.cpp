@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,11 +17,24 @@ namespace {
 /// The frames of a dataset of sequences one by one: example i is frame i mod T of sequence i / T.
 class UnSequence : public Dataset {
  public:
-  explicit UnSequence(const Config& params)
-      : source_(params, "dataset"), sequence_(dynamic_cast<const Sequence*>(&*source_)) {
-    length_ = sequence_ != nullptr   ? sequence_->length()
-              : params.has("length") ? params.get_at_least("length", 1)
-                                     : length_of_first(params);
+  struct Params {
+    Source dataset;
+    std::optional<int64_t> length;
+
+    void declare(Parameters& p) {
+      p.require("dataset", dataset, "a Sequence, or a view of one");
+      p.add("length", length, "frames in a sequence; none: as many as the first one has",
+            at_least(1));
+    }
+  };
+
+  UnSequence(Params params, const Config& config)
+      : source_(std::move(params.dataset)), sequence_(dynamic_cast<const Sequence*>(&*source_)) {
+    length_ = sequence_ != nullptr ? sequence_->length()
+              : params.length      ? *params.length
+                                   : length_of_first(config);
+    if (params.length.value_or(length_) == length_) return;
+    throw config.error("length", fmt::format("{} has sequences of {}", source_.place(), length_));
   }
 
   int64_t size() const override { return source_.size() * length_; }
@@ -53,13 +67,13 @@ class UnSequence : public Dataset {
   }
 
  private:
-  int64_t length_of_first(const Config& params) const {
+  int64_t length_of_first(const Config& config) const {
     Random random = random_of_fixed_example(0);
     const Example first = source_.get(0, random);
     for (const auto& [key, tensor] : first.tensors) {
       if (tensor.dim() > 0 && tensor.size(0) > 0) return tensor.size(0);
     }
-    throw params.error("dataset", "its first example holds no sequence: no tensor [T, ...]");
+    throw config.error("dataset", "its first example holds no sequence: no tensor [T, ...]");
   }
 
   Example frame_of(const Example& sequence, int64_t t) const {
@@ -83,11 +97,7 @@ class UnSequence : public Dataset {
   int64_t length_ = 1;
 };
 
-STEPOP_REGISTER_DATASET(UnSequence, {"The frames of sequences one by one.",
-                                     {{"dataset", "", "a Sequence, or a view of one"},
-                                      {"length", "null",
-                                       "frames in a sequence; null: as many as "
-                                       "the first one has"}}});
+STEPOP_REGISTER_DATASET(UnSequence, {"The frames of sequences one by one."});
 
 }  // namespace
 }  // namespace stepop

@@ -78,7 +78,8 @@ Batch Source::load(std::span<const int64_t> indices, std::span<Random> randoms,
   return dataset_->collate(examples, {outer.begin(), outer.end()});
 }
 
-std::vector<Source> read_sources(const Config& params, std::string_view key) {
+std::vector<Source> ParameterOf<std::vector<Source>>::read(const Config& params,
+                                                           std::string_view key, const Allowed&) {
   params.has(key);
   const Value* value = params.peek(key);
   if (value == nullptr) params.get<Value>(key);  // throws for the missing parameter
@@ -99,6 +100,12 @@ std::string notices_of(std::span<const Source> sources) {
   std::vector<std::string> notices;
   for (const Source& source : sources) notices.push_back(source->notice());
   return joined_notices(notices);
+}
+
+void add_groups(Parameters& p, std::string_view name, const Source& source,
+                std::vector<int64_t>& groups, std::string_view about) {
+  const Config* config = p.describe_optional(name, "text", about);
+  if (config != nullptr) groups = read_groups(*config, name, source);
 }
 
 std::vector<int64_t> read_groups(const Config& params, std::string_view key, const Source& source) {

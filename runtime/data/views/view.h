@@ -20,6 +20,7 @@ namespace stepop {
 /// example 42 of datasets/train/dataset: cannot read a.png`.
 class Source {
  public:
+  Source() = default;
   /// The dataset that the config describes at `key`.
   Source(const Config& params, std::string_view key);
 
@@ -60,8 +61,20 @@ class Source {
   std::string place_;
 };
 
-/// One or more datasets in a list at `key`.
-std::vector<Source> read_sources(const Config& params, std::string_view key);
+template <>
+struct ParameterOf<Source> {
+  static Source read(const Config& config, std::string_view path, const Allowed&) {
+    return {config, path};
+  }
+  static std::string kind() { return "component dataset"; }
+};
+
+/// One or more datasets in a list.
+template <>
+struct ParameterOf<std::vector<Source>> {
+  static std::vector<Source> read(const Config& config, std::string_view path, const Allowed&);
+  static std::string kind() { return "list of component dataset"; }
+};
 
 /// The sources' notices for the start of a run, each text once; empty when there are none.
 std::string notices_of(std::span<const Source> sources);
@@ -70,12 +83,15 @@ std::string notices_of(std::span<const Source> sources);
 /// of `source`, equal where the label's values are equal. Throws UsageError with the available
 /// labels when the source has no such label with one number for each example.
 std::vector<int64_t> read_groups(const Config& params, std::string_view key, const Source& source);
+/// Declares a label that may be missing, as `read_groups` reads it; `groups` are then empty.
+void add_groups(Parameters& p, std::string_view name, const Source& source,
+                std::vector<int64_t>& groups, std::string_view about);
 
 /// The base of views that change neither the number of examples nor their order: functions that are
 /// not overridden call the source.
 class SameOrder : public Dataset {
  public:
-  explicit SameOrder(const Config& params) : source_(params, "dataset") {}
+  explicit SameOrder(Source source) : source_(std::move(source)) {}
 
   int64_t size() const override { return source_.size(); }
   at::Tensor labels(std::string_view key) const override { return source_.labels(key); }

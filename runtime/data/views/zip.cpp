@@ -17,21 +17,31 @@ namespace {
 /// The examples of datasets of equal length, side by side, each dataset's keys under a prefix.
 class Zip : public Dataset, public KeepsFloat64 {
  public:
-  explicit Zip(const Config& params) {
-    params.has("datasets");
-    const Config parts = params.at("datasets");
-    for (const auto& name : parts.keys()) {
-      sources_.emplace_back(params, "datasets/" + name);
-      prefixes_.push_back(name + "/");
+  struct Params {
+    std::vector<Source> sources;
+    std::vector<std::string> names;
+
+    void declare(Parameters& p) {
+      const Config* config = p.describe_required(
+          "datasets", "map",
+          "prefix -> dataset, {left: {class: Idx, ...}, right: {...}}: examples hold "
+          "left/image, right/image, ...");
+      if (config == nullptr) return;
+      config->has("datasets");
+      names = config->at("datasets").keys();
+      for (const auto& name : names) sources.emplace_back(*config, "datasets/" + name);
+      if (!names.empty()) return;
+      throw config->error("datasets",
+                          "expected a map of prefixes and datasets, such as {left: {class: Idx, "
+                          "...}, right: {class: Csv, ...}}");
     }
-    if (sources_.empty()) {
-      throw params.error("datasets",
-                         "expected a map of prefixes and datasets, such as {left: {class: Idx, "
-                         "...}, right: {class: Csv, ...}}");
-    }
+  };
+
+  Zip(Params params, const Config& config) : sources_(std::move(params.sources)) {
+    for (const auto& name : params.names) prefixes_.push_back(name + "/");
     for (const Source& source : sources_) {
       if (source.size() == sources_[0].size()) continue;
-      throw params.error(
+      throw config.error(
           "datasets", fmt::format("they have different numbers of examples: {} {}, {} {}; a Subset "
                                   "makes the longer one shorter",
                                   sources_[0].place(), with_thousands(sources_[0].size()),
@@ -116,10 +126,7 @@ class Zip : public Dataset, public KeepsFloat64 {
 };
 
 STEPOP_REGISTER_DATASET(Zip,
-                        {"The examples of several datasets side by side, each under a prefix.",
-                         {{"datasets", "",
-                           "prefix -> dataset, {left: {class: Idx, ...}, right: {...}}: examples "
-                           "hold left/image, right/image, ..."}}});
+                        {"The examples of several datasets side by side, each under a prefix."});
 
 }  // namespace
 }  // namespace stepop

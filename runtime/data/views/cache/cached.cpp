@@ -36,8 +36,7 @@ namespace stepop {
 namespace {
 
 constexpr double kGigabyte = 1e9;
-constexpr double kMemoryLimit = 4;
-constexpr double kFileLimit = 50;
+constexpr double kMostLimit = 1e9;  ///< So that its bytes can be counted.
 /// The number of examples that are read at the start to estimate the size of all, and to detect
 /// random examples.
 constexpr int64_t kSamples = 8;
@@ -63,23 +62,49 @@ bool is_equal(const Example& a, const Example& b) {
 /// runs use too. They are read with random numbers that depend only on the index.
 class Cached : public SameOrder, public KeepsFloat64 {
  public:
-  explicit Cached(const Config& params)
-      : SameOrder(params),
-        limit_(read_limit(params)),
-        is_partial_(params.get("partial", false)),
-        is_frozen_(params.get("frozen", false)) {
-    const auto fill = params.get("fill", "asked");
-    if (fill != "asked" && fill != "start") {
-      throw params.error("fill", fmt::format("expected asked or start, found \"{}\"", fill));
+  struct Params {
+    Source dataset;
+    std::string folder;  ///< Empty: in memory.
+    double limit = 4;
+    bool partial = false;
+    std::string fill = "asked";
+    bool frozen = false;
+    std::string version;
+
+    void declare(Parameters& p) {
+      p.require("dataset", dataset,
+                "the other one; what is random, such as Augment, goes around Cached");
+      const Config* config = p.describe_optional(
+          "folder", "path", "the folder of the file, which runs share; none: in memory");
+      if (config != nullptr) {
+        config->declare_path("folder");
+        folder = config->get<std::string>("folder");
+        limit = 50;
+      }
+      p.add("limit", limit, "gigabytes; the default of a file is 50", above(0));
+      p.add("partial", partial,
+            "larger datasets are kept up to the limit, and the rest read each time");
+      p.add("frozen", frozen, "examples that are random are kept as they are drawn once");
+      p.add("fill", fill, "asked: as examples are needed; start: all before the first step",
+            one_of({"asked", "start"}));
+      p.add("version", version,
+            "any text; another one makes another file, when what the dataset depends on cannot be "
+            "seen in its config and files");
     }
-    const auto version = params.get("version", "");
-    if (params.has("folder")) {
-      open_file(params, version);
-    } else {
-      check_samples(params);
+  };
+
+  Cached(Params params, const Config& config)
+      : SameOrder(std::move(params.dataset)),
+        limit_(static_cast<int64_t>(std::min(params.limit, kMostLimit) * kGigabyte)),
+        is_partial_(params.partial),
+        is_frozen_(params.frozen) {
+    if (params.folder.empty()) {
+      check_samples(config);
       store_ = std::make_unique<ExampleMemory>(size(), limit_);
+    } else {
+      open_file(config, params.folder, params.version);
     }
-    fills_at_start_ = fill == "start";
+    fills_at_start_ = params.fill == "start";
     if (fills_at_start_) fill_all();
   }
 
@@ -132,18 +157,7 @@ class Cached : public SameOrder, public KeepsFloat64 {
   }
 
  private:
-  static int64_t read_limit(const Config& params) {
-    const double limit = params.get("limit", params.has("folder") ? kFileLimit : kMemoryLimit);
-    constexpr double kMost = 1e9;
-    if (!(limit > 0 && limit <= kMost)) {
-      throw params.error("limit", fmt::format("expected gigabytes, above 0, found {:g}", limit));
-    }
-    return static_cast<int64_t>(limit * kGigabyte);
-  }
-
-  void open_file(const Config& params, const std::string& version) {
-    params.declare_path("folder");
-    const auto folder = params.get<std::string>("folder");
+  void open_file(const Config& params, const std::string& folder, const std::string& version) {
     if (size() > ExampleFile::kMostExamples) {
       throw params.error(
           "dataset", fmt::format("it has {} examples, a cache at most {}", with_thousands(size()),
@@ -270,17 +284,7 @@ class Cached : public SameOrder, public KeepsFloat64 {
 };
 
 STEPOP_REGISTER_DATASET(
-    Cached,
-    {"Another dataset's examples, each read once and kept, in memory or in a file.",
-     {{"dataset", "", "the other one; what is random, such as Augment, goes around Cached"},
-      {"folder", "null", "the folder of the file, which runs share; null: in memory", true},
-      {"limit", "null", "gigabytes; null: 4 in memory, 50 in a file"},
-      {"partial", "false", "larger datasets are kept up to the limit, and the rest read each time"},
-      {"fill", "asked", "asked: as examples are needed; start: all before the first step"},
-      {"frozen", "false", "examples that are random are kept as they are drawn once"},
-      {"version", "\"\"",
-       "any text; another one makes another file, when what the dataset depends on "
-       "cannot be seen in its config and files"}}});
+    Cached, {"Another dataset's examples, each read once and kept, in memory or in a file."});
 
 }  // namespace
 }  // namespace stepop

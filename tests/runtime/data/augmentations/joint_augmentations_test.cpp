@@ -161,7 +161,7 @@ TEST_CASE("mistakes in joint augmentations are reported at their place") {
     return message_of([&] { JointAugmentations(both(yaml), scale); });
   };
   CHECK(message("{h_flip_chance: 2}") ==
-        "test.yaml:1: both/h_flip_chance: expected a chance, 0 to 1, found 2");
+        "test.yaml:1: both/h_flip_chance: expected a number from 0 to 1, found 2");
   CHECK(message("{coarse_dropout_holes_min: 3}") ==
         "test.yaml:1: both/coarse_dropout_holes_max: expected coarse_dropout_holes_min, 3, or "
         "more, found 2");
@@ -170,7 +170,7 @@ TEST_CASE("mistakes in joint augmentations are reported at their place") {
   CHECK(message("{optical_distortion_mode: lens}") ==
         "test.yaml:1: both/optical_distortion_mode: expected camera or fisheye, found \"lens\"");
   CHECK(message("{elastic_transform_sigma: 0}") ==
-        "test.yaml:1: both/elastic_transform_sigma: expected above 0, up to 1000, found 0");
+        "test.yaml:1: both/elastic_transform_sigma: expected a number above 0 to 1000, found 0");
   CHECK(message("{elastic_transform_chance: 0.1}", 2) ==
         "test.yaml:1: both/elastic_transform_chance: needs two images of one size, and one of them "
         "is 2 times as large: they can be mirrored and turned");

@@ -206,7 +206,7 @@ TEST_CASE("mistakes in the config of a view are reported with what would help") 
   CHECK(message_for("{class: Mixture, weights: [1], datasets: [" + kTen + ", " + kTen + "]}") ==
         at + "/weights: expected a weight for each of the 2 datasets, found 1");
   CHECK(message_for("{class: Mixture, weights: [1, 0], datasets: [" + kTen + ", " + kTen + "]}") ==
-        at + "/weights/1: expected a number above 0, found 0");
+        at + "/weights/1: expected more than 0, found 0");
   CHECK(
       message_for("{class: Zip, datasets: {a: " + kTen + ", b: {class: TestNumbers, size: 9}}}") ==
       at + "/datasets: they have different numbers of examples: data/datasets/a 10, "

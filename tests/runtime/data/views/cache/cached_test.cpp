@@ -187,7 +187,7 @@ TEST_CASE("more than the limit is refused at the start, or read each time") {
         "10.0 MB: choose limit: 1 (gigabytes), or partial: true, and those beyond the limit are "
         "read each time");
   CHECK(message_of([&] { dataset_of("{class: Cached, limit: 0, " + large); }) ==
-        "test.yaml:1: data/limit: expected gigabytes, above 0, found 0");
+        "test.yaml:1: data/limit: expected more than 0, found 0");
   const ScratchFolder folder;
   const std::string numbers = "partial: true, dataset: {class: TestNumbers, size: 40}}";
   for (const std::string& yaml :
