@@ -72,6 +72,16 @@ class Ports {
   std::vector<Slot> reads_all(const Config& params, std::string_view key);
   Slot writes(const Config& params, std::string_view key);
   std::vector<Slot> writes_all(const Config& params, std::string_view key);
+  Slot reads_optional(const Config& params, std::string_view key) {
+    return params.has(key) ? reads(params, key) : Slot{};
+  }
+  /// A key by its name.
+  Slot reads_key(const Config& params, std::string_view key, const std::string& name) {
+    return reads(Port{name, params.where(key)});
+  }
+  Slot writes_key(const Config& params, std::string_view key, const std::string& name) {
+    return writes(Port{name, params.where(key)});
+  }
 
   /// Adds a key that an inner component reads.
   void reads_again(Use use) { reads_.push_back(std::move(use)); }
