@@ -13,12 +13,13 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -94,14 +95,6 @@ ClassBatch class_batch(const at::Tensor& prediction, const at::Tensor& target,
   return batch;
 }
 
-/// The parameter `average`, one of `choices`. Throws UsageError for another one.
-std::string read_average(const Config& params, const std::vector<std::string>& choices) {
-  auto average = params.get("average", choices.front());
-  if (std::ranges::find(choices, average) != choices.end()) return average;
-  throw params.error("average",
-                     fmt::format("expected {}, found \"{}\"", fmt::join(choices, " or "), average));
-}
-
 /// The values [C] of the classes as scalars of their own: `0`, `1`, ....
 Scalars scalars_by_class(const at::Tensor& values) {
   Scalars scalars;
@@ -111,7 +104,13 @@ Scalars scalars_by_class(const at::Tensor& values) {
 
 class TopK : public Metric {
  public:
-  explicit TopK(const Config& params) : k_(params.get_at_least("k", 1, 5)) {}
+  struct Params {
+    int64_t k = 5;
+
+    void declare(Parameters& p) { p.add("k", k, "1: the accuracy", at_least(1)); }
+  };
+
+  explicit TopK(const Params& params) : k_(params.k) {}
 
   void update(const at::Tensor& prediction, const at::Tensor& target) override {
     const ClassBatch batch = class_batch(prediction, target);
@@ -142,10 +141,23 @@ class ClassCounts : public Metric {
   /// The metric from the right predictions, and from all predictions and targets together.
   using Value = at::Tensor(const at::Tensor& right, const at::Tensor& total);
 
-  ClassCounts(const Config& params, const std::vector<std::string>& averages, Value* value)
-      : average_(read_average(params, averages)),
+  struct Counted {
+    std::string average = "macro";
+    std::optional<int64_t> classes;
+
+    void declare(Parameters& p, const std::vector<std::string>& averages,
+                 std::string_view about_average) {
+      p.add("average", average, about_average, one_of(averages));
+      p.add("classes", classes,
+            "how many there are, where the predictions are classes; none: those that occur",
+            at_least(1));
+    }
+  };
+
+  ClassCounts(const Counted& params, Value* value)
+      : average_(params.average),
         value_(value),
-        classes_(params.has("classes") ? params.get_at_least("classes", 1) : kThoseThatOccur) {}
+        classes_(params.classes.value_or(kThoseThatOccur)) {}
 
   void update(const at::Tensor& prediction, const at::Tensor& target) override {
     ClassBatch batch = class_batch(prediction, target, classes_);
@@ -203,33 +215,50 @@ class ClassCounts : public Metric {
 
 class F1 : public ClassCounts {
  public:
-  explicit F1(const Config& params)
-      : ClassCounts(params, {"macro", "micro", "none"},
-                    [](const at::Tensor& right, const at::Tensor& total) -> at::Tensor {
-                      return 2 * right / total;
-                    }) {}
+  struct Params : Counted {
+    void declare(Parameters& p) {
+      Counted::declare(p, {"macro", "micro", "none"},
+                       "over classes; micro: of all together; none: each");
+    }
+  };
+
+  explicit F1(const Params& params)
+      : ClassCounts(params, [](const at::Tensor& right, const at::Tensor& total) -> at::Tensor {
+          return 2 * right / total;
+        }) {}
 };
 
 class MeanIoU : public ClassCounts {
  public:
-  explicit MeanIoU(const Config& params)
-      : ClassCounts(params, {"macro", "none"},
-                    [](const at::Tensor& right, const at::Tensor& total) -> at::Tensor {
-                      return right / (total - right);
-                    }) {}
+  struct Params : Counted {
+    void declare(Parameters& p) {
+      Counted::declare(p, {"macro", "none"}, "over classes; none: each");
+    }
+  };
+
+  explicit MeanIoU(const Params& params)
+      : ClassCounts(params, [](const at::Tensor& right, const at::Tensor& total) -> at::Tensor {
+          return right / (total - right);
+        }) {}
 };
 
 /// Counts, for each class against the rest, the scores between two thresholds.
 class AUROC : public Metric {
  public:
-  explicit AUROC(const Config& params)
-      : thresholds_(params.get_at_least("thresholds", 2, 200)),
-        average_(read_average(params, {"macro", "none"})),
-        from_(params.get("from", "logits")) {
-    if (from_ == "logits" || from_ == "probabilities") return;
-    throw params.error("from",
-                       fmt::format("expected logits or probabilities, found \"{}\"", from_));
-  }
+  struct Params {
+    std::string from = "logits";
+    int64_t thresholds = 200;
+    std::string average = "macro";
+
+    void declare(Parameters& p) {
+      p.add("from", from, "or probabilities", one_of({"logits", "probabilities"}));
+      p.add("thresholds", thresholds, "evenly in [0, 1]", at_least(2));
+      p.add("average", average, "over classes; none: each", one_of({"macro", "none"}));
+    }
+  };
+
+  explicit AUROC(const Params& params)
+      : thresholds_(params.thresholds), average_(params.average), from_(params.from) {}
 
   void update(const at::Tensor& prediction, const at::Tensor& target) override {
     const bool is_binary = prediction.dim() == target.dim();
@@ -288,24 +317,12 @@ class AUROC : public Metric {
   std::string from_;
 };
 
-constexpr const char* kClasses =
-    "how many there are, where the predictions are classes; null: those that occur";
-
-STEPOP_REGISTER_METRIC(TopK, {"The share of targets that are among the k largest logits.",
-                              {{"k", "5", "1: the accuracy"}}});
-STEPOP_REGISTER_METRIC(F1,
-                       {"The F1 score of logits or classes.",
-                        {{"average", "macro", "over classes; micro: of all together; none: each"},
-                         {"classes", "null", kClasses}}});
+STEPOP_REGISTER_METRIC(TopK, {"The share of targets that are among the k largest logits."});
+STEPOP_REGISTER_METRIC(F1, {"The F1 score of logits or classes."});
 STEPOP_REGISTER_METRIC(MeanIoU,
-                       {"The mean intersection over union of the classes of examples or pixels.",
-                        {{"average", "macro", "over classes; none: each"},
-                         {"classes", "null", kClasses}}});
+                       {"The mean intersection over union of the classes of examples or pixels."});
 STEPOP_REGISTER_METRIC(
-    AUROC, {"The area under the ROC curve: of one score, or of each class against the rest.",
-            {{"from", "logits", "or probabilities"},
-             {"thresholds", "200", "evenly in [0, 1]"},
-             {"average", "macro", "over classes; none: each"}}});
+    AUROC, {"The area under the ROC curve: of one score, or of each class against the rest."});
 
 }  // namespace
 }  // namespace stepop

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <string>
 
 #include "eval_out/callbacks/row_values.h"
 #include "runtime/core/base/error.h"
@@ -41,33 +43,40 @@ class StoredFeatures {
   RowValues values_;
 };
 
-Logs fid(const CallbackArguments& arguments) {
-  const Config& params = arguments.params;
-  return {.scalars = frechet_of_outputs(arguments, params.get("real", "real_features"),
-                                        params.get("fake", "fake_features"))};
+struct FeatureKeys {
+  std::string real = "real_features";
+  std::string fake = "fake_features";
+
+  void declare(Parameters& p) {
+    p.add("real", real, "the key of the one, in the outputs");
+    p.add("fake", fake, "of the other");
+  }
+};
+
+struct KidParams : FeatureKeys {
+  KernelDistanceOptions options;
+
+  void declare(Parameters& p) {
+    FeatureKeys::declare(p);
+    declare_kernel_options(p, options);
+  }
+};
+
+Logs fid(const CallbackArguments& arguments, const FeatureKeys& keys) {
+  return {.scalars = frechet_of_outputs(arguments, keys.real, keys.fake)};
 }
 
-Logs kid(const CallbackArguments& arguments) {
-  const Config& params = arguments.params;
-  return {.scalars = kernel_distance_of_outputs(arguments, params.get("real", "real_features"),
-                                                params.get("fake", "fake_features"),
-                                                read_kernel_options(params))};
+Logs kid(const CallbackArguments& arguments, const KidParams& params) {
+  return {.scalars =
+              kernel_distance_of_outputs(arguments, params.real, params.fake, params.options)};
 }
 
 STEPOP_REGISTER_CALLBACK(
-    fid, fid,
-    {"The Frechet distance of two arrays of features (FID), by mean and covariance.",
-     {{"real", "real_features", "the key of the one, in the outputs"},
-      {"fake", "fake_features", "of the other"}}});
+    fid, fid, {"The Frechet distance of two arrays of features (FID), by mean and covariance."});
 STEPOP_CALLBACK_KEYS(fid, {"real", KeyParameter::From::kFile}, {"fake", KeyParameter::From::kFile});
 STEPOP_REGISTER_CALLBACK(
     kid, kid,
-    {"The kernel distance of two arrays of features (KID): unbiased, kernel of degree 3.",
-     {{"real", "real_features", "the key of the one, in the outputs"},
-      {"fake", "fake_features", "of the other"},
-      {"subsets", "100", "over which its mean and deviation are"},
-      {"subset_size", "1000, or all", "examples of each"},
-      {"seed", "0", "of the choice"}}});
+    {"The kernel distance of two arrays of features (KID): unbiased, kernel of degree 3."});
 STEPOP_CALLBACK_KEYS(kid, {"real", KeyParameter::From::kFile}, {"fake", KeyParameter::From::kFile});
 
 }  // namespace
@@ -80,19 +89,19 @@ Scalars frechet_of_outputs(const CallbackArguments& arguments, const std::string
 }
 
 void declare_kernel_options(Parameters& p, KernelDistanceOptions& options) {
-  std::optional<int64_t> subset_size;
-  int64_t seed = 0;
   p.add("subsets", options.subsets, "over which its mean and deviation are", at_least(1));
-  p.add("subset_size", subset_size, "examples of each, by default 1000, or all", at_least(2));
+  std::optional<int64_t> size;
+  p.add("subset_size", size, "examples of each; none: 1000, or all", at_least(2));
+  options.subset_size = size.value_or(0);
+  int64_t seed = 0;
   p.add("seed", seed, "of the choice", at_least(0));
-  options.subset_size = subset_size.value_or(0);
   options.seed = static_cast<uint64_t>(seed);
 }
 
 KernelDistanceOptions read_kernel_options(const Config& params) {
-  Parameters p(params);
   KernelDistanceOptions options;
-  declare_kernel_options(p, options);
+  Parameters reader(params);
+  declare_kernel_options(reader, options);
   return options;
 }
 

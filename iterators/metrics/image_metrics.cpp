@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "eval_out/callbacks/row_values.h"
 #include "eval_out/hdf5/hdf5_values.h"
@@ -55,14 +56,25 @@ void check_range(const RowValues& target, const at::Tensor& images, double range
                   target.name(), least, most, target.row_text(first), range));
 }
 
-Logs image_metrics(const CallbackArguments& arguments) {
+struct ImageMetricParams {
+  std::string prediction = "prediction";
+  std::string target = "target";
+  double data_range = 2;
+
+  void declare(Parameters& p) {
+    p.add("prediction", prediction, "the key of the images, in the outputs or the dataset");
+    p.add("target", target, "the key of the true ones, in the outputs or the dataset");
+    p.add("data_range", data_range,
+          "the largest value minus the smallest: 2 for [-1, 1], 1 for [0, 1]; uint8 is taken to it",
+          above(0));
+  }
+};
+
+Logs image_metrics(const CallbackArguments& arguments, const ImageMetricParams& params) {
   using From = RowValues::From;
-  const Config& params = arguments.params;
-  const RowValues prediction(arguments, params.get("prediction", "prediction"), "prediction",
-                             From::kFileOrDataset);
-  const RowValues target(arguments, params.get("target", "target"), "target", From::kFileOrDataset);
-  const auto range = params.get("data_range", 2.0);
-  if (!(range > 0)) throw params.error("data_range", "expected a number above 0");
+  const RowValues prediction(arguments, params.prediction, "prediction", From::kFileOrDataset);
+  const RowValues target(arguments, params.target, "target", From::kFileOrDataset);
+  const double range = params.data_range;
   check_image_pair(prediction, target);
   const double black = black_in(target, range);
 
@@ -100,12 +112,7 @@ Logs image_metrics(const CallbackArguments& arguments) {
 
 STEPOP_REGISTER_CALLBACK(
     image_metrics, image_metrics,
-    {"PSNR in dB and SSIM (Wang et al., 2004) of images, the mean over the examples.",
-     {{"prediction", "prediction", "the key of the images, in the outputs or the dataset"},
-      {"target", "target", "the key of the true ones, in the outputs or the dataset"},
-      {"data_range", "2",
-       "the largest value minus the smallest: 2 for [-1, 1], 1 for [0, 1]; uint8 is taken to "
-       "it"}}});
+    {"PSNR in dB and SSIM (Wang et al., 2004) of images, the mean over the examples."});
 STEPOP_CALLBACK_KEYS(image_metrics, {"prediction"}, {"target"});
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <string>
 
 #include "eval_out/callbacks/row_values.h"
 #include "runtime/core/base/error.h"
@@ -31,21 +33,37 @@ void Metric::add(const std::string& name, const at::Tensor& value) {
 
 namespace {
 
+struct MetricParams {
+  std::unique_ptr<Metric> metric;
+  std::string prediction = "logits";
+  std::string target = "class";
+
+  void declare(Parameters& p) {
+    add_metric(p);
+    p.add("prediction", prediction, "the key of the predictions, in the outputs or labels");
+    p.add("target", target, "the key of the truth, in the outputs, labels or the dataset");
+  }
+
+  void add_metric(Parameters& p) {
+    const Config* config = p.describe_required(
+        "metric", "component metric", "{class: TopK, k: 5}: `stepop list metric` shows them");
+    if (config != nullptr) metric = metric_classes().build(*config, "metric");
+  }
+};
+
 /// The callback: a metric over the outputs of an evaluation.
-Logs metric_of_outputs(const CallbackArguments& arguments) {
+Logs metric_of_outputs(const CallbackArguments& arguments, const MetricParams& params) {
   using From = RowValues::From;
-  const Config& params = arguments.params;
-  const auto metric = metric_classes().build(params, "metric");
-  const RowValues prediction(arguments, params.get("prediction", "logits"), "prediction",
-                             From::kFile);
-  const RowValues target(arguments, params.get("target", "class"), "target", From::kFileOrDataset);
+  const auto& metric = params.metric;
+  const RowValues prediction(arguments, params.prediction, "prediction", From::kFile);
+  const RowValues target(arguments, params.target, "target", From::kFileOrDataset);
   // Classes become int64, whatever the file has.
   const int64_t rows =
       std::min(prediction.rows_per_block(), rows_of_block(target.shape(), at::kLong));
   for_each_block(prediction.rows(), rows, [&](int64_t first, int64_t count) {
     metric->update(prediction.read(first, count), target.read(first, count));
   });
-  const std::string usual = read_component(params, "metric").name;
+  const std::string usual = read_component(arguments.params, "metric").name;
   Logs logs;
   for (const auto& [key, value] : metric->compute()) {
     logs.scalars.set(key.empty() ? usual : key, value);
@@ -55,13 +73,12 @@ Logs metric_of_outputs(const CallbackArguments& arguments) {
 
 STEPOP_REGISTER_CALLBACK(
     Metric, metric_of_outputs,
-    {"A metric in C++, as the metrics of training steps: top-k, F1, AUROC, mean IoU, ....",
-     {{"metric", "", "{class: TopK, k: 5}: `stepop list metric` shows them"},
-      {"prediction", "logits", "the key of the predictions, in the outputs or labels"},
-      {"target", "class", "the key of the truth, in the outputs, labels or the dataset"}}});
+    {"A metric in C++, as the metrics of training steps: top-k, F1, AUROC, mean IoU, ...."});
 STEPOP_CALLBACK_KEYS(Metric, {"prediction", KeyParameter::From::kFile}, {"target"});
-STEPOP_CALLBACK_CHECK(Metric,
-                      [](const Config& params) { metric_classes().build(params, "metric"); });
+STEPOP_CALLBACK_CHECK(Metric, [](const Config& params) {
+  Parameters reader(params);
+  MetricParams().add_metric(reader);
+});
 
 }  // namespace
 }  // namespace stepop

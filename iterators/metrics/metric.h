@@ -53,7 +53,7 @@ MetricRegistry& metric_classes();
 
 }  // namespace stepop
 
-/// Registers a Metric with a constructor `Class(const stepop::Config& params)`.
+/// Registers a Metric with a constructor from its `Params`, `const stepop::Config&`, or both.
 #define STEPOP_REGISTER_METRIC(Class, ...)                                      \
   STEPOP_REGISTER(                                                              \
       ::stepop::metric_classes(), #Class,                                       \

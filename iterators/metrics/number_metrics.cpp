@@ -17,7 +17,13 @@ namespace {
 
 class Perplexity : public Metric {
  public:
-  explicit Perplexity(const Config& params) : dim_(params.get("dim", -1)) {}
+  struct Params {
+    int64_t dim = -1;
+
+    void declare(Parameters& p) { p.add("dim", dim, "of the vocabulary: [B, T, V]; 1: [B, V, T]"); }
+  };
+
+  explicit Perplexity(const Params& params) : dim_(params.dim) {}
 
   void update(const at::Tensor& prediction, const at::Tensor& target) override {
     const at::Tensor logits = prediction.movedim(dim_, 1);
@@ -82,8 +88,7 @@ class R2 : public Metric {
   static constexpr const char* kReference = "reference";
 };
 
-STEPOP_REGISTER_METRIC(Perplexity, {"exp of the mean negative log likelihood of the tokens.",
-                                    {{"dim", "-1", "of the vocabulary: [B, T, V]; 1: [B, V, T]"}}});
+STEPOP_REGISTER_METRIC(Perplexity, {"exp of the mean negative log likelihood of the tokens."});
 STEPOP_REGISTER_METRIC(R2, {"The coefficient of determination, over all elements.", {}});
 
 }  // namespace

@@ -15,11 +15,21 @@ namespace {
 /// Generates a sample for each example of a split, under the example's conditions.
 class Generate : public EvalFunctor {
  public:
-  Generate(const Config& params, const Context& context)
+  struct Params {
+    std::string network = "model";
+    std::string output = "sample";
+
+    void declare(Parameters& p) {
+      p.add("network", network, "its name");
+      p.add("output", output, "the key of what comes out");
+    }
+  };
+
+  Generate(const Params& params, const Context& context)
       : EvalFunctor(context),
-        model_(context.network<LossModel>(params.get("network", "model"))),
+        model_(context.network<LossModel>(params.network)),
         inputs_(context.config, *model_),
-        output_(params.get("output", "sample")) {}
+        output_(params.output) {}
 
   EvalOutputs operator()(const Batch& batch) override {
     const Batch conditions = inputs_.of(batch);
@@ -49,8 +59,7 @@ class Generate : public EvalFunctor {
 
 STEPOP_REGISTER_EVAL_FUNCTOR(
     Generate,
-    {"A new example of a LossModel for each example of the split, under its conditions.",
-     {{"network", "model", "its name"}, {"output", "sample", "the key of what comes out"}}});
+    {"A new example of a LossModel for each example of the split, under its conditions."});
 
 }  // namespace
 }  // namespace stepop

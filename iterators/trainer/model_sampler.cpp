@@ -49,14 +49,16 @@ PostprocessorRegistry& postprocessors() {
   return registry;
 }
 
-Preprocessor read_preprocessor(const Config& params) {
-  if (params.has("preprocess")) return preprocessors().build(params, "preprocess");
-  return [](const Batch& batch) { return batch; };
+void add_preprocessor(Parameters& p, Preprocessor& process, std::string_view about) {
+  process = [](const Batch& batch) { return batch; };
+  const Config* config = p.describe_optional("preprocess", "component preprocessor", about);
+  if (config != nullptr) process = preprocessors().build(*config, "preprocess");
 }
 
-Postprocessor read_postprocessor(const Config& params) {
-  if (params.has("postprocess")) return postprocessors().build(params, "postprocess");
-  return [](const at::Tensor& samples) { return samples; };
+void add_postprocessor(Parameters& p, Postprocessor& process, std::string_view about) {
+  process = [](const at::Tensor& samples) { return samples; };
+  const Config* config = p.describe_optional("postprocess", "component postprocessor", about);
+  if (config != nullptr) process = postprocessors().build(*config, "postprocess");
 }
 
 at::Tensor captioned_rows(const at::Tensor& images, const std::vector<std::string>& captions,

@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "iterators/trainer/loss_model.h"
@@ -38,9 +40,24 @@ using Postprocessor = std::function<at::Tensor(const at::Tensor& samples)>;
 using PostprocessorRegistry = Registry<Postprocessor(const Config& params)>;
 PostprocessorRegistry& postprocessors();
 
-/// The processors at the keys `preprocess` and `postprocess`; without a key, nothing changes.
-Preprocessor read_preprocessor(const Config& params);
-Postprocessor read_postprocessor(const Config& params);
+/// Declare the processors `preprocess` and `postprocess`; without a key, nothing changes.
+void add_preprocessor(Parameters& p, Preprocessor& process, std::string_view about);
+void add_postprocessor(Parameters& p, Postprocessor& process, std::string_view about);
+
+/// A processor from its `Params`, or from its part of the config.
+template <class Processor, class Params>
+std::function<Processor(const Config&)> processor_of(Processor (*make)(const Params&)) {
+  if constexpr (std::is_same_v<Params, Config>) {
+    return make;
+  } else {
+    return [make](const Config& config) { return make(read_parameters<Params>(config)); };
+  }
+}
+template <class Processor, class Params>
+About about_processor(Processor (* /*make*/)(const Params&), About given = {}) {
+  if constexpr (!std::is_same_v<Params, Config>) given.parameters = parameters_of<Params>();
+  return given;
+}
 
 /// Images [N, C, H, W] in [-1, 1] with a caption below each, in rows of `columns`: one image
 /// [1, 3, H', W']. Long captions take several lines. Captions may be fewer than images. Images
@@ -50,8 +67,8 @@ at::Tensor captioned_rows(const at::Tensor& images, const std::vector<std::strin
 
 }  // namespace stepop
 
-/// Registers a ModelSampler with a constructor `Class(const stepop::Config& params, const
-/// stepop::Context& context)`; `params` is the sampler's config; `context` outlives it.
+/// Registers a ModelSampler with a constructor from its `Params`, its config (`const
+/// stepop::Config&`), or both, and `const stepop::Context&`, which outlives it.
 #define STEPOP_REGISTER_MODEL_SAMPLER(Class, ...)                                       \
   STEPOP_REGISTER(                                                                      \
       ::stepop::model_samplers(), #Class,                                               \
@@ -61,10 +78,12 @@ at::Tensor captioned_rows(const at::Tensor& images, const std::vector<std::strin
       },                                                                                \
       ::stepop::about_class<Class>(__VA_ARGS__))
 
-/// Registers a function `Preprocessor make(const stepop::Config& params)`.
-#define STEPOP_REGISTER_PREPROCESSOR(name, make, ...) \
-  STEPOP_REGISTER(::stepop::preprocessors(), #name, make, __VA_ARGS__)
+/// Registers a function `Preprocessor make(const Params& params)`, or of `const stepop::Config&`.
+#define STEPOP_REGISTER_PREPROCESSOR(name, make, ...)                             \
+  STEPOP_REGISTER(::stepop::preprocessors(), #name, ::stepop::processor_of(make), \
+                  ::stepop::about_processor(make __VA_OPT__(, ) __VA_ARGS__))
 
-/// Registers a function `Postprocessor make(const stepop::Config& params)`.
-#define STEPOP_REGISTER_POSTPROCESSOR(name, make, ...) \
-  STEPOP_REGISTER(::stepop::postprocessors(), #name, make, __VA_ARGS__)
+/// Registers a function `Postprocessor make(const Params& params)`, or of `const stepop::Config&`.
+#define STEPOP_REGISTER_POSTPROCESSOR(name, make, ...)                             \
+  STEPOP_REGISTER(::stepop::postprocessors(), #name, ::stepop::processor_of(make), \
+                  ::stepop::about_processor(make __VA_OPT__(, ) __VA_ARGS__))

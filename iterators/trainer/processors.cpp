@@ -13,13 +13,23 @@
 namespace stepop {
 namespace {
 
+struct BytesParams {
+  std::string text = "prompt";
+  std::string tokens = "tokens";
+  int64_t length = 77;
+
+  void declare(Parameters& p) {
+    p.add("text", text, "the texts");
+    p.add("tokens", tokens, "the name of the numbers");
+    p.add("length", length, "of each row; longer texts are cut", at_least(1));
+  }
+};
+
 /// The bytes of each text of the batch as numbers from 1 to 256, padded with 0: [N, length], int64.
-Preprocessor bytes(const Config& params) {
-  const auto text = params.get("text", "prompt");
-  const auto tokens = params.get("tokens", "tokens");
-  const int64_t length = params.get_at_least("length", 1, 77);
-  return [=](const Batch& batch) {
-    const auto& texts = batch.text(text);
+Preprocessor bytes(const BytesParams& params) {
+  return [params](const Batch& batch) {
+    const int64_t length = params.length;
+    const auto& texts = batch.text(params.text);
     const at::Tensor numbers = at::zeros({static_cast<int64_t>(texts.size()), length}, at::kLong);
     auto* row = numbers.mutable_data_ptr<int64_t>();
     for (const auto& one : texts) {
@@ -28,7 +38,7 @@ Preprocessor bytes(const Config& params) {
       row += length;
     }
     Batch with_tokens = batch;
-    with_tokens.set(tokens, numbers);
+    with_tokens.set(params.tokens, numbers);
     return with_tokens;
   };
 }
@@ -37,17 +47,30 @@ Postprocessor zero_one(const Config&) {
   return [](const at::Tensor& samples) { return samples.mul(2).sub(1); };
 }
 
-/// Undoes (x - mean) / std of images in [0, 1], by channel.
-Postprocessor normalized(const Config& params) {
-  // The defaults are the values of OpenAI's CLIP.
-  const auto mean = params.get("mean", std::vector<double>{0.48145466, 0.4578275, 0.40821073});
-  const auto deviation = params.get("std", std::vector<double>{0.26862954, 0.26130258, 0.27577711});
-  if (mean.empty() || mean.size() != deviation.size()) {
-    throw params.error("std", fmt::format("expected a number for each channel, as mean has them: "
-                                          "{}, found {}",
-                                          mean.size(), deviation.size()));
+/// The defaults are the values of OpenAI's CLIP.
+struct NormalizedParams {
+  std::vector<double> mean = {0.48145466, 0.4578275, 0.40821073};
+  std::vector<double> std = {0.26862954, 0.26130258, 0.27577711};
+
+  void declare(Parameters& p) {
+    p.add("mean", mean, "of each channel, of images in [0, 1]; by default CLIP's");
+    const Config* config = p.describe({"std",
+                                       "[0.26862954, 0.26130258, 0.27577711]",
+                                       "the standard deviation of each",
+                                       false,
+                                       {.kind = "list of number"}});
+    if (config == nullptr) return;
+    std = config->get("std", std);
+    if (!mean.empty() && mean.size() == std.size()) return;
+    throw config->error("std", fmt::format("expected a number for each channel, as mean has them: "
+                                           "{}, found {}",
+                                           mean.size(), std.size()));
   }
-  return [=](const at::Tensor& samples) {
+};
+
+/// Undoes (x - mean) / std of images in [0, 1], by channel.
+Postprocessor normalized(const NormalizedParams& params) {
+  return [mean = params.mean, deviation = params.std](const at::Tensor& samples) {
     const auto by_channel = [&](const std::vector<double>& numbers) {
       return at::tensor(numbers, samples.options()).view({-1, 1, 1});
     };
@@ -56,15 +79,9 @@ Postprocessor normalized(const Config& params) {
 }
 
 STEPOP_REGISTER_PREPROCESSOR(bytes, bytes,
-                             {"The bytes of each text as numbers, 0 after its end: [N, length].",
-                              {{"text", "prompt", "the texts"},
-                               {"tokens", "tokens", "the name of the numbers"},
-                               {"length", "77", "of each row; longer texts are cut"}}});
+                             {"The bytes of each text as numbers, 0 after its end: [N, length]."});
 STEPOP_REGISTER_POSTPROCESSOR(zero_one, zero_one, {"Samples in [0, 1].", {}});
-STEPOP_REGISTER_POSTPROCESSOR(normalized, normalized,
-                              {"Samples that were normalized by channel.",
-                               {{"mean", "CLIP's", "of each channel, of images in [0, 1]"},
-                                {"std", "CLIP's", "the standard deviation of each"}}});
+STEPOP_REGISTER_POSTPROCESSOR(normalized, normalized, {"Samples that were normalized by channel."});
 
 }  // namespace
 }  // namespace stepop

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@
 namespace stepop {
 namespace {
 
+constexpr std::string_view kAboutSeed = "of the noise, which is the same in each log";
 constexpr int64_t kSmallSide = 64;  // pixels of an image in a large grid
 
 std::vector<int64_t> first_numbers(int64_t count) {
@@ -59,13 +61,29 @@ at::Tensor samples_of(LossModel& model, const Batch& conditions, int64_t seed,
 /// Generates images from noise; with classes, a row for each class.
 class NoiseToImage : public ModelSampler {
  public:
-  NoiseToImage(const Config& params, const Context& context)
+  struct Params {
+    int64_t classes = 0;
+    int64_t count = 8;
+    std::string key = "class";
+    int64_t seed = 1;
+    Postprocessor postprocess;
+
+    void declare(Parameters& p) {
+      p.add("classes", classes, "how many there are; 0: the model has no classes", at_least(0));
+      p.add("count", count, "images of each class", at_least(1));
+      p.add("seed", seed, kAboutSeed, at_least(0));
+      p.add("key", key, "the name under which the model takes classes");
+      add_postprocessor(p, postprocess, "what turns samples into images in [-1, 1]");
+    }
+  };
+
+  NoiseToImage(const Params& params, const Context& context)
       : context_(context),
-        classes_(params.get_at_least("classes", 0, 0)),
-        count_(params.get_at_least("count", 1, 8)),
-        seed_(params.get_at_least("seed", 0, 1)),
-        key_(params.get("key", "class")),
-        post_(read_postprocessor(params)) {}
+        classes_(params.classes),
+        count_(params.count),
+        seed_(params.seed),
+        key_(params.key),
+        post_(params.postprocess) {}
 
   Logs sample(LossModel& model) override {
     const int64_t rows = std::max<int64_t>(classes_, 1);
@@ -96,72 +114,100 @@ class NoiseToImage : public ModelSampler {
 /// Generates images for prompts, which become the captions.
 class TextToImage : public ModelSampler {
  public:
-  TextToImage(const Config& params, const Context& context)
-      : context_(context),
-        prompts_(params.get<std::vector<std::string>>("prompts")),
-        key_(params.get("key", "prompt")),
-        seed_(params.get_at_least("seed", 0, 1)),
-        pre_(read_preprocessor(params)),
-        post_(read_postprocessor(params)) {
-    if (prompts_.empty()) throw params.error("prompts", "expected at least one text");
+  struct Params {
+    std::vector<std::string> prompts;
+    std::string key = "prompt";
+    int64_t seed = 1;
+    Preprocessor preprocess;
+    Postprocessor postprocess;
+
+    void declare(Parameters& p) {
+      p.require("prompts", prompts, "a list of texts");
+      p.add("key", key, "the name under which the model takes them");
+      p.add("seed", seed, kAboutSeed, at_least(0));
+      add_preprocessor(p, preprocess, "what makes tokens of them, such as bytes");
+      add_postprocessor(p, postprocess, "what turns samples into images in [-1, 1]");
+    }
+  };
+
+  TextToImage(const Params& params, const Config& config, const Context& context)
+      : context_(context), p_(params) {
+    if (p_.prompts.empty()) throw config.error("prompts", "expected at least one text");
   }
 
   Logs sample(LossModel& model) override {
-    const auto count = static_cast<int64_t>(prompts_.size());
-    const Batch batch = pre_(Batch({}, {{key_, prompts_}}, first_numbers(count)));
-    const at::Tensor images = post_(samples_of(model, batch, seed_, context_.device));
-    return {.images = {{"samples", captioned_rows(images, prompts_, 0, kThumbnailSide)}}};
+    const auto count = static_cast<int64_t>(p_.prompts.size());
+    const Batch batch = p_.preprocess(Batch({}, {{p_.key, p_.prompts}}, first_numbers(count)));
+    const at::Tensor images = p_.postprocess(samples_of(model, batch, p_.seed, context_.device));
+    return {.images = {{"samples", captioned_rows(images, p_.prompts, 0, kThumbnailSide)}}};
   }
 
  private:
   const Context& context_;
-  std::vector<std::string> prompts_;
-  std::string key_;
-  int64_t seed_;
-  Preprocessor pre_;
-  Postprocessor post_;
+  Params p_;
 };
 
 /// The fixed examples of a split and their reconstructions.
 class Reconstructions {
  public:
-  Reconstructions(const Config& params, const Context& context, const char* key)
-      : context_(context),
-        split_(params.get("split",
-                          context.config.has("datasets/validation") ? "validation" : "train")),
-        key_(params.get("key", key)),
-        count_(params.get_at_least("count", 1, 4)),
-        pre_(read_preprocessor(params)),
-        post_(read_postprocessor(params)) {}
+  struct Params {
+    std::string split = "validation";  ///< Without that split, train.
+    std::string key;
+    int64_t count = 4;
+    Preprocessor preprocess;
+    Postprocessor postprocess;
+
+    void declare(Parameters& p, std::string_view about_key, std::string_view about_postprocess) {
+      const Config* config =
+          p.describe({"split",
+                      split,
+                      "of which examples are shown, always the same ones; without it train",
+                      false,
+                      {.kind = "text"}});
+      if (config != nullptr) {
+        const bool is_there = config->root().has("datasets/" + split);
+        split = config->get("split", is_there ? split : "train");
+      }
+      p.add("key", key, about_key);
+      p.add("count", count, "how many", at_least(1));
+      add_preprocessor(p, preprocess, "what is done with the batch before");
+      add_postprocessor(p, postprocess, about_postprocess);
+    }
+  };
+
+  Reconstructions(const Params& params, const Context& context) : context_(context), p_(params) {}
 
   /// Originals and reconstructions, [N, ...] each.
   std::pair<at::Tensor, at::Tensor> make(LossModel& model) const {
-    const Batch examples = first_examples(context_.splits.fixed_examples(split_), count_);
-    const Batch inputs = ModelInputs(context_.config, model).of(pre_(examples));
-    const at::Tensor original = post_(inputs[key_]);
+    const Batch examples = first_examples(context_.splits.fixed_examples(p_.split), p_.count);
+    const Batch inputs = ModelInputs(context_.config, model).of(p_.preprocess(examples));
+    const at::Tensor original = p_.postprocess(inputs[p_.key]);
     const at::Tensor made = model.reconstruct(inputs);
-    if (!made.defined() || made.sizes() != inputs[key_].sizes()) {
+    if (!made.defined() || made.sizes() != inputs[p_.key].sizes()) {
       throw Error(fmt::format("the model's function reconstruct made {} of {}",
                               made.defined() ? describe_tensor(made) : "an undefined tensor",
-                              describe_tensor(inputs[key_])));
+                              describe_tensor(inputs[p_.key])));
     }
-    return {original, post_(made)};
+    return {original, p_.postprocess(made)};
   }
 
  private:
   const Context& context_;
-  std::string split_;
-  std::string key_;
-  int64_t count_;
-  Preprocessor pre_;
-  Postprocessor post_;
+  Params p_;
 };
 
 /// Shows images beside their reconstructions.
 class ImageToImage : public ModelSampler {
  public:
-  ImageToImage(const Config& params, const Context& context)
-      : reconstructions_(params, context, "image") {}
+  struct Params : Reconstructions::Params {
+    void declare(Parameters& p) {
+      key = "image";
+      Reconstructions::Params::declare(p, "the model's name for the images [B, C, H, W]",
+                                       "what turns both into images in [-1, 1]");
+    }
+  };
+
+  ImageToImage(const Params& params, const Context& context) : reconstructions_(params, context) {}
 
   Logs sample(LossModel& model) override {
     const auto [original, made] = reconstructions_.make(model);
@@ -184,9 +230,19 @@ class ImageToImage : public ModelSampler {
 /// Shows videos, each with its reconstruction on the right.
 class VideoToVideo : public ModelSampler {
  public:
-  VideoToVideo(const Config& params, const Context& context)
-      : reconstructions_(params, context, "video"),
-        frames_per_second_(params.get("frames_per_second", 8.0)) {}
+  struct Params : Reconstructions::Params {
+    double frames_per_second = 8;
+
+    void declare(Parameters& p) {
+      key = "video";
+      Reconstructions::Params::declare(p, "the model's name for the videos [B, T, C, H, W]",
+                                       "what turns both into videos in [-1, 1]");
+      p.add("frames_per_second", frames_per_second, "at which they are shown");
+    }
+  };
+
+  VideoToVideo(const Params& params, const Context& context)
+      : reconstructions_(params, context), frames_per_second_(params.frames_per_second) {}
 
   Logs sample(LossModel& model) override {
     const auto [original, made] = reconstructions_.make(model);
@@ -199,35 +255,11 @@ class VideoToVideo : public ModelSampler {
   double frames_per_second_;
 };
 
-STEPOP_REGISTER_MODEL_SAMPLER(
-    NoiseToImage, {"New images from noise, a row for each class.",
-                   {{"classes", "0", "how many there are; 0: the model has no classes"},
-                    {"count", "8", "images of each class"},
-                    {"key", "class", "the name under which the model takes classes"},
-                    {"seed", "1", "of the noise, which is the same in each log"},
-                    {"postprocess", "none", "what turns samples into images in [-1, 1]"}}});
-STEPOP_REGISTER_MODEL_SAMPLER(
-    TextToImage, {"New images for prompts, which are their captions.",
-                  {{"prompts", "", "a list of texts"},
-                   {"key", "prompt", "the name under which the model takes them"},
-                   {"seed", "1", "of the noise, which is the same in each log"},
-                   {"preprocess", "none", "what makes tokens of them, such as bytes"},
-                   {"postprocess", "none", "what turns samples into images in [-1, 1]"}}});
-STEPOP_REGISTER_MODEL_SAMPLER(
-    ImageToImage, {"Images beside what the model makes of them.",
-                   {{"split", "validation", "of which examples are shown, always the same ones"},
-                    {"key", "image", "the model's name for the images [B, C, H, W]"},
-                    {"count", "4", "how many"},
-                    {"preprocess", "none", "what is done with the batch before"},
-                    {"postprocess", "none", "what turns both into images in [-1, 1]"}}});
-STEPOP_REGISTER_MODEL_SAMPLER(
-    VideoToVideo, {"Videos beside what the model makes of them, as an animated PNG.",
-                   {{"split", "validation", "of which examples are shown, always the same ones"},
-                    {"key", "video", "the model's name for the videos [B, T, C, H, W]"},
-                    {"count", "4", "how many"},
-                    {"frames_per_second", "8", "at which they are shown"},
-                    {"preprocess", "none", "what is done with the batch before"},
-                    {"postprocess", "none", "what turns both into videos in [-1, 1]"}}});
+STEPOP_REGISTER_MODEL_SAMPLER(NoiseToImage, {"New images from noise, a row for each class."});
+STEPOP_REGISTER_MODEL_SAMPLER(TextToImage, {"New images for prompts, which are their captions."});
+STEPOP_REGISTER_MODEL_SAMPLER(ImageToImage, {"Images beside what the model makes of them."});
+STEPOP_REGISTER_MODEL_SAMPLER(VideoToVideo,
+                              {"Videos beside what the model makes of them, as an animated PNG."});
 
 }  // namespace
 }  // namespace stepop

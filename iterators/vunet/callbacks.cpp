@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <vector>
 
 #include "eval_out/callbacks/callback.h"
 #include "iterators/vunet/data/figures.h"
@@ -23,10 +25,16 @@ at::Tensor appearances_of(const CallbackArguments& arguments, const at::Tensor& 
   return at::stack(images);
 }
 
+struct ReconstructionParams {
+  int64_t count = 8;
+
+  void declare(Parameters& p) { p.add("count", count, "examples", at_least(1)); }
+};
+
 /// Appearance, pose, target, prediction and a sample of the prior; each example is a column.
-Logs reconstruction(const CallbackArguments& arguments) {
+Logs reconstruction(const CallbackArguments& arguments, const ReconstructionParams& params) {
   const EvalFile& file = arguments.data_out;
-  const int64_t count = std::min(arguments.params.get_at_least("count", 1, 8), file.rows());
+  const int64_t count = std::min(params.count, file.rows());
   const Batch examples = arguments.examples(0, count);
   std::vector<at::Tensor> rows;
   for (const char* key : {"appearance", "stickman", "target"}) rows.push_back(examples[key]);
@@ -36,9 +44,15 @@ Logs reconstruction(const CallbackArguments& arguments) {
   return {.images = {{"reconstruction", vunet::picture_of_rows(rows)}}};
 }
 
-Logs transfer_matrix(const CallbackArguments& arguments) {
+struct TransferParams {
+  int64_t poses = 8;
+
+  void declare(Parameters& p) { p.add("poses", poses, "columns", at_least(1)); }
+};
+
+Logs transfer_matrix(const CallbackArguments& arguments, const TransferParams& params) {
   const EvalFile& file = arguments.data_out;
-  const int64_t count = std::min(arguments.params.get_at_least("poses", 1, 8), file.rows());
+  const int64_t count = std::min(params.poses, file.rows());
   const at::Tensor appearances = file.read("outputs/appearance_index", 0, 1)[0];  // [R]
   return {.images = {{"transfer", vunet::transfer_matrix(
                                       appearances_of(arguments, appearances),
@@ -94,13 +108,12 @@ Logs figures_transfer(const CallbackArguments& arguments) {
 
 STEPOP_REGISTER_CALLBACK(
     vunet_reconstruction, reconstruction,
-    {"A picture: appearance, pose, target, prediction and a sample of the prior, below each other.",
-     {{"count", "8", "examples"}}});
+    {"A picture: appearance, pose, target, prediction and a sample of the prior, below each "
+     "other."});
 
 STEPOP_REGISTER_CALLBACK(
     transfer_matrix, transfer_matrix,
-    {"A picture: appearances down the rows, poses across the columns, of transfer_op's outputs.",
-     {{"poses", "8", "columns"}}});
+    {"A picture: appearances down the rows, poses across the columns, of transfer_op's outputs."});
 
 STEPOP_REGISTER_CALLBACK(
     figures_transfer, figures_transfer,

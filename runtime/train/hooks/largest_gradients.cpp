@@ -24,8 +24,17 @@ std::string layer_of(const std::string& parameter) {
 /// Measures the norm of each layer's gradients, before they are clipped.
 class LargestGradients : public Hook {
  public:
-  LargestGradients(const Config& params, const Context& context)
-      : context_(context), top_(params.get_at_least("top", 1, 5)) {
+  struct Params {
+    int64_t top = 5;
+
+    void declare(Parameters& p) {
+      p.add("top", top, "so many layers are shown, with their part of the squared norm",
+            at_least(1));
+    }
+  };
+
+  LargestGradients(const Params& params, const Context& context)
+      : context_(context), top_(params.top) {
     // What is measured between two logs is logged also by a run that resumes between them.
     context.track(
         "waiting",
@@ -127,8 +136,7 @@ class LargestGradients : public Hook {
 
 STEPOP_REGISTER_HOOK(
     LargestGradients,
-    {"Shows which layers have the largest gradients, and logs the norm of each; give it a when.",
-     {{"top", "5", "so many layers are shown, with their part of the squared norm"}}});
+    {"Shows which layers have the largest gradients, and logs the norm of each; give it a when."});
 
 }  // namespace
 }  // namespace stepop

@@ -58,23 +58,39 @@ double median(std::vector<double> values) {
 /// absolute deviation, which a single jump does not move.
 class LossSpike : public Hook {
  public:
-  LossSpike(const Config& params, const Context& context)
+  struct Params {
+    std::optional<std::string> loss;
+    int64_t window = 200;
+    double deviations = 8;
+    std::string then = "warn";
+    int64_t most_rewinds = 10;
+
+    void declare(Parameters& p) {
+      p.add("loss", loss,
+            "an update, such as generator_optimizer, or a number that a train op returns: loss, or "
+            "train_op/loss; none: the first update");
+      p.add("deviations", deviations,
+            "so far above their median a loss is a spike, in median absolute deviations times "
+            "1.4826 (standard deviations, where losses are normal)",
+            above(0));
+      p.add("then", then,
+            "warn, checkpoint (and warn), rewind (to the last checkpoint, and leave out the "
+            "batches since) or stop",
+            one_of({"warn", "checkpoint", "rewind", "stop"}));
+      p.add("most_rewinds", most_rewinds, "a spike after so many ends the training", at_least(0));
+      p.add("window", window, "so many steps before are compared with", at_least(3));
+    }
+  };
+
+  LossSpike(const Params& given, const Config& params, const Context& context)
       : context_(context),
         params_(params),
-        loss_(params.get("loss", "")),
-        deviations_(params.get("deviations", 8.0)),
-        then_(params.get("then", "warn")),
-        most_rewinds_(params.get_at_least("most_rewinds", 0, 10)),
-        window_(none_yet(params.get_at_least("window", 3, 200))),
+        loss_(given.loss.value_or("")),
+        deviations_(given.deviations),
+        then_(given.then),
+        most_rewinds_(given.most_rewinds),
+        window_(none_yet(given.window)),
         row_(none_yet(kNewLevel)) {
-    if (!(deviations_ > 0)) {
-      throw params.error("deviations",
-                         fmt::format("expected a number above 0, found {}", deviations_));
-    }
-    if (then_ != "warn" && then_ != "checkpoint" && then_ != "rewind" && then_ != "stop") {
-      throw params.error(
-          "then", fmt::format("expected warn, checkpoint, rewind or stop, found \"{}\"", then_));
-    }
     if (then_ == "rewind" && context.world_size > 1) {
       throw params.error("then", "rewind: only a training in one process goes back");
     }
@@ -296,19 +312,7 @@ class LossSpike : public Hook {
   std::vector<WeightedMean> of_update_;  ///< The losses of the batch at hand.
 };
 
-STEPOP_REGISTER_HOOK(
-    LossSpike, {"Finds losses that jump out of those of the steps before.",
-                {{"loss", "of the first update",
-                  "another update, such as generator_optimizer, or a number that a train op "
-                  "returns: loss, or train_op/loss"},
-                 {"window", "200", "so many steps before are compared with"},
-                 {"deviations", "8",
-                  "so far above their median a loss is a spike, in median absolute deviations "
-                  "times 1.4826 (standard deviations, where losses are normal)"},
-                 {"then", "warn",
-                  "warn, checkpoint (and warn), rewind (to the last checkpoint, and leave out the "
-                  "batches since) or stop"},
-                 {"most_rewinds", "10", "a spike after so many ends the training"}}});
+STEPOP_REGISTER_HOOK(LossSpike, {"Finds losses that jump out of those of the steps before."});
 
 }  // namespace
 }  // namespace stepop

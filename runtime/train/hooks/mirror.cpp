@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <filesystem>
 #include <mutex>
 #include <string>
@@ -34,15 +35,28 @@ std::string with(std::string text, const std::string& placeholder, const std::st
 /// the training. While a copy is under way, only the newest of later checkpoints waits for it.
 class Mirror : public Hook {
  public:
-  Mirror(const Config& params, const Context& context)
-      : context_(context),
-        command_(params.get<std::string>("command")),
-        tries_(params.get_at_least("tries", 1, 5)),
-        pause_(params.get_at_least("pause", 0, 10)),
-        end_timeout_(params.get_at_least("end_timeout", 0, 600)) {
-    if (command_.find("{file}") == std::string::npos &&
-        command_.find("{folder}") == std::string::npos) {
-      throw params.error("command",
+  struct Params {
+    std::string command;
+    int64_t tries = 5;
+    int64_t pause = 10;
+    int64_t end_timeout = 600;
+
+    void declare(Parameters& p) {
+      p.require("command", command,
+                "for sh: {file} is the newest checkpoint, {folder} the run's folder, {run} its "
+                "name");
+      p.add("tries", tries, "before a copy is given up, with a warning", at_least(1));
+      p.add("pause", pause, "seconds before the second try; it doubles with each", at_least(0));
+      p.add("end_timeout", end_timeout,
+            "seconds that the end of a training waits for the last copy", at_least(0));
+    }
+  };
+
+  Mirror(const Params& params, const Config& config, const Context& context)
+      : context_(context), p_(params) {
+    if (p_.command.find("{file}") == std::string::npos &&
+        p_.command.find("{folder}") == std::string::npos) {
+      throw config.error("command",
                          "expected {file}, the checkpoint, or {folder}, that of the run, in it: "
                          "rclone copy {file} s3:bucket/{run}/");
     }
@@ -79,9 +93,9 @@ class Mirror : public Hook {
       std::unique_lock lock(mutex_);
       const auto is_idle = [&] { return newest_.empty() && !is_busy_; };
       if (!is_idle()) context_.log.info("Mirror: waiting for the last copy");
-      if (!changed_.wait_for(lock, std::chrono::seconds(end_timeout_), is_idle)) {
-        warnings_.push_back(
-            fmt::format("the last copy was not done after end_timeout: {} seconds", end_timeout_));
+      if (!changed_.wait_for(lock, std::chrono::seconds(p_.end_timeout), is_idle)) {
+        warnings_.push_back(fmt::format("the last copy was not done after end_timeout: {} seconds",
+                                        p_.end_timeout));
       }
     }
     say();
@@ -128,11 +142,11 @@ class Mirror : public Hook {
       if (!newest_.empty()) return "";
     }
     const std::string command =
-        with(with(with(command_, "{file}", path), "{folder}", context_.run.folder), "{run}",
+        with(with(with(p_.command, "{file}", path), "{folder}", context_.run.folder), "{run}",
              std::filesystem::path(context_.run.folder).filename());
     std::string problem;
-    for (int64_t i = 0; i < tries_; ++i) {
-      if (i > 0 && !pause(std::chrono::seconds(pause_ << std::min<int64_t>(i - 1, 6)))) break;
+    for (int64_t i = 0; i < p_.tries; ++i) {
+      if (i > 0 && !pause(std::chrono::seconds(p_.pause << std::min<int64_t>(i - 1, 6)))) break;
       try {
         const ChildResult result = run_child({"sh", "-c", command}, [&] {
           const std::lock_guard lock(mutex_);
@@ -149,14 +163,12 @@ class Mirror : public Hook {
       }
       if (!std::filesystem::exists(path)) return "";  // it is not among those that are kept
     }
-    return problem.empty() ? "" : fmt::format("`{}` failed {} times: {}", command, tries_, problem);
+    return problem.empty() ? ""
+                           : fmt::format("`{}` failed {} times: {}", command, p_.tries, problem);
   }
 
   const Context& context_;
-  std::string command_;
-  int64_t tries_;
-  int64_t pause_;
-  int64_t end_timeout_;
+  Params p_;
 
   std::mutex mutex_;  // guards all below but the thread
   std::condition_variable changed_;
@@ -169,12 +181,7 @@ class Mirror : public Hook {
 
 STEPOP_REGISTER_HOOK(
     Mirror,
-    {"Copies checkpoints, or the run's folder, elsewhere by a command behind the training.",
-     {{"command", "",
-       "for sh: {file} is the newest checkpoint, {folder} the run's folder, {run} its name"},
-      {"tries", "5", "before a copy is given up, with a warning"},
-      {"pause", "10", "seconds before the second try; it doubles with each"},
-      {"end_timeout", "600", "seconds that the end of a training waits for the last copy"}}});
+    {"Copies checkpoints, or the run's folder, elsewhere by a command behind the training."});
 
 }  // namespace
 }  // namespace stepop

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,19 +19,31 @@ namespace {
 /// Calls a command or a URL when a training ends or fails, to tell somebody.
 class RunCommand : public Hook {
  public:
-  RunCommand(const Config& params, const Context& context)
-      : context_(context),
-        command_(params.get("command", "")),
-        url_(params.get("url", "")),
-        timeout_(params.get_at_least("timeout", 1, 30)) {
-    const std::string on = params.get("on", "both");
-    if (on != "end" && on != "failure" && on != "both") {
-      throw params.error("on", fmt::format("expected end, failure or both, found \"{}\"", on));
+  struct Params {
+    std::optional<std::string> command;
+    std::optional<std::string> url;
+    std::string on = "both";
+    int64_t timeout = 30;
+
+    void declare(Parameters& p) {
+      p.add("command", command,
+            "for sh, with $STEPOP_RUN, $STEPOP_STATE (done, stopped, failed), $STEPOP_STEP, "
+            "$STEPOP_ERROR");
+      p.add("url", url, "gets the same as JSON by POST, through curl");
+      p.add("timeout", timeout, "seconds", at_least(1));
+      p.add("on", on, "end, failure or both", one_of({"end", "failure", "both"}));
     }
-    at_end_ = on != "failure";
-    at_failure_ = on != "end";
+  };
+
+  RunCommand(const Params& params, const Config& config, const Context& context)
+      : context_(context),
+        command_(params.command.value_or("")),
+        url_(params.url.value_or("")),
+        timeout_(params.timeout),
+        at_end_(params.on != "failure"),
+        at_failure_(params.on != "end") {
     if (command_.empty() == url_.empty()) {
-      throw params.error("command", "give a command or a url, one of them");
+      throw config.error("command", "give a command or a url, one of them");
     }
   }
 
@@ -84,18 +98,11 @@ class RunCommand : public Hook {
   std::string command_;
   std::string url_;
   int64_t timeout_;
-  bool at_end_ = true;
-  bool at_failure_ = true;
+  bool at_end_;
+  bool at_failure_;
 };
 
-STEPOP_REGISTER_HOOK(
-    RunCommand, {"Calls a command or a URL when a training ends or fails.",
-                 {{"command", "none",
-                   "for sh, with $STEPOP_RUN, $STEPOP_STATE (done, stopped, failed), $STEPOP_STEP, "
-                   "$STEPOP_ERROR"},
-                  {"url", "none", "gets the same as JSON by POST, through curl"},
-                  {"on", "both", "end, failure or both"},
-                  {"timeout", "30", "seconds"}}});
+STEPOP_REGISTER_HOOK(RunCommand, {"Calls a command or a URL when a training ends or fails."});
 
 }  // namespace
 }  // namespace stepop

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/core/base/nearest.h"
@@ -22,6 +23,11 @@ struct Condition {
   std::optional<double> above;
   std::optional<double> below;
 
+  void declare_bounds(Parameters& p) {
+    p.add("above", above, "enough when it is above this number");
+    p.add("below", below, "enough when it is below this number");
+  }
+
   bool holds(double value) const {
     return (!above || value > *above) && (!below || value < *below);
   }
@@ -34,40 +40,67 @@ struct Condition {
   }
 };
 
+void check_bounds(const Condition& condition) {
+  if (condition.above || condition.below) return;
+  throw condition.part.error("metric", "needs a bound beside it: above: 0.99, or below: 0.01");
+}
+
 Condition read_condition(const Config& part) {
-  Condition condition{.part = part, .metric = "", .above = {}, .below = {}};
-  condition.metric = part.get<std::string>("metric");
-  if (part.has("above")) condition.above = part.get<double>("above");
-  if (part.has("below")) condition.below = part.get<double>("below");
-  if (!condition.above && !condition.below) {
-    throw part.error("metric", "needs a bound beside it: above: 0.99, or below: 0.01");
-  }
+  Condition condition{
+      .part = part, .metric = part.get<std::string>("metric"), .above = {}, .below = {}};
+  Parameters reader(part);
+  condition.declare_bounds(reader);
+  check_bounds(condition);
   return condition;
 }
 
 /// Ends a training when metrics have reached their bounds, each by its last logged value.
 class StopAt : public Hook {
  public:
-  StopAt(const Config& params, const Context& context) : context_(context) {
-    const bool has_all = params.has("all");
-    const bool has_any = params.has("any");
-    if (params.has("metric") + has_all + has_any != 1) {
-      throw params.error("metric", "give one of metric, all and any");
+  struct Params {
+    std::optional<std::string> metric;
+    Condition one;
+    std::vector<Condition> listed;
+    std::vector<std::string> lists;  ///< The names of the lists that are given.
+
+    void declare(Parameters& p) {
+      p.add("metric", metric, "the full name of a logged number");
+      one.declare_bounds(p);
+      add_list(p, "all", "a list of {metric, above, below} in place of one, which all must hold");
+      add_list(p, "any", "such a list, of which one must hold");
     }
-    if (params.has("metric")) {
-      conditions_.push_back(read_condition(params));
-    } else {
-      const std::string list = has_all ? "all" : "any";
-      const Value* value = params.peek(list);
+
+    void add_list(Parameters& p, const std::string& name, std::string_view about) {
+      const Config* config = p.describe_optional(name, "list of map", about);
+      if (config == nullptr) return;
+      lists.push_back(name);
+      const Value* value = config->peek(name);
       if (!value->is_list() || value->as_list().empty()) {
-        throw params.error(
-            list, "expected a list, [{metric: NAME, above: 0.9}, ...], found " + value->describe());
+        throw config->error(
+            name, "expected a list, [{metric: NAME, above: 0.9}, ...], found " + value->describe());
       }
       for (size_t i = 0; i < value->as_list().size(); ++i) {
-        conditions_.push_back(read_condition(params.at(fmt::format("{}/{}", list, i))));
+        listed.push_back(read_condition(config->at(fmt::format("{}/{}", name, i))));
       }
     }
-    needs_all_ = !has_any;
+  };
+
+  StopAt(const Params& params, const Config& config, const Context& context)
+      : context_(context), conditions_(params.listed) {
+    if (params.metric.has_value() + params.lists.size() != 1) {
+      throw config.error("metric", "give one of metric, all and any");
+    }
+    if (!params.metric && (params.one.above || params.one.below)) {
+      throw config.error(params.one.above ? "above" : "below",
+                         "is the bound of metric; each entry of a list has its own");
+    }
+    if (params.metric) {
+      conditions_ = {params.one};
+      conditions_[0].part = config;
+      conditions_[0].metric = *params.metric;
+      check_bounds(conditions_[0]);
+    }
+    needs_all_ = params.metric || params.lists[0] == "all";
     values_ = at::full({static_cast<int64_t>(conditions_.size())},
                        std::numeric_limits<double>::quiet_NaN(), at::kDouble);
     context.track("values", values_);
@@ -120,14 +153,7 @@ class StopAt : public Hook {
   std::set<std::string> logged_;
 };
 
-STEPOP_REGISTER_HOOK(StopAt,
-                     {"Ends a training when metrics reach a bound.",
-                      {{"metric", "none", "the full name of a logged number"},
-                       {"above", "none", "enough when it is above this number"},
-                       {"below", "none", "enough when it is below this number"},
-                       {"all", "none",
-                        "a list of {metric, above, below} in place of one, which all must hold"},
-                       {"any", "none", "such a list, of which one must hold"}}});
+STEPOP_REGISTER_HOOK(StopAt, {"Ends a training when metrics reach a bound."});
 
 }  // namespace
 }  // namespace stepop

@@ -105,7 +105,7 @@ TEST_CASE("what image_metrics cannot compare is named") {
   CHECK(message(good, good.add(NAN)) ==
         "outputs/target has a NaN in row 0 (example 0 of the dataset)");
   CHECK(message(good, good, "{data_range: 0}") ==
-        "test.yaml:1: data_range: expected a number above 0, found 0");
+        "test.yaml:1: data_range: expected more than 0, found 0");
 }
 
 }  // namespace image_metrics_test

@@ -51,7 +51,7 @@ TEST_CASE("mistakes in the metric of a callback are found before the run") {
   CHECK(says("metric: {class: F1, average: micro}").empty());
   CHECK(says("prediction: logits").find("eval_callbacks/f/metric: missing") != std::string::npos);
   CHECK(says("metric: {class: F1, average: mikro}") ==
-        "test.yaml:1: eval_hook/eval_callbacks/f/metric/average: expected macro or micro or none, "
+        "test.yaml:1: eval_hook/eval_callbacks/f/metric/average: expected macro, micro or none, "
         "found \"mikro\"");
   CHECK(says("metric: {class: F1, avrage: micro}").find("f/metric/avrage") != std::string::npos);
 }

@@ -290,7 +290,7 @@ TEST_CASE("what does not fit a metric is an error that says what is expected") {
   CHECK(says("R2", logits, target) ==
         "the prediction is float32 [2, 3] and the target int64 [2]; expected equal shapes");
   CHECK(says("{class: F1, average: weighted}", logits, target) ==
-        "test.yaml:1: metric/average: expected macro or micro or none, found \"weighted\"");
+        "test.yaml:1: metric/average: expected macro, micro or none, found \"weighted\"");
   CHECK(says("F2", logits, target).find("unknown metric \"F2\"") != std::string::npos);
 }
 
