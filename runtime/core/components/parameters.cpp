@@ -51,8 +51,8 @@ void check_value(const Config& config, std::string_view path, const T& value,
     const auto& names = allowed.choices;
     if (names.empty() || std::ranges::find(names, value) != names.end()) return;
     const std::vector<std::string> first(names.begin(), names.end() - 1);
-    throw config.error(path, fmt::format("expected {} or {}, found \"{}\"", fmt::join(first, ", "),
-                                         names.back(), value));
+    throw config.error(path, fmt::format("expected {}{}{}, found \"{}\"", fmt::join(first, ", "),
+                                         first.empty() ? "" : " or ", names.back(), value));
   } else if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
     check_number(config, path, static_cast<double>(value), allowed);
   }

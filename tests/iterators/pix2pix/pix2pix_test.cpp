@@ -248,7 +248,7 @@ TEST_CASE("mistakes in the config of a pix2pix are one sentence") {
                          "\"basic\"? Known are: basic, "
                          "basic+vgg, extended, "));
   CHECK(message("label_smoothing: 0.5\n") ==
-        "test.yaml:15: label_smoothing: expected 0 to 0.5, found 0.5");
+        "test.yaml:15: label_smoothing: expected a number from 0 to below 0.5, found 0.5");
   CHECK(message("losses: {mine: {loss: l2, weight: 1, tags: [D]}}\n") ==
         "test.yaml:15: losses/mine: the discriminator's losses are D_real and D_fake; one of the "
         "generator has the tag G");

@@ -148,8 +148,8 @@ TEST_CASE("evaluations use the mode of eval_mode, training samples of the poster
   CHECK(message_of([] {
           TestRun(vunet_config("num_steps: 1\nlosses: {KL: {weight: 1}}\neval_mode: transfer"));
         }) ==
-        "test.yaml:15: eval_mode: unknown mode of VUNet \"transfer\"; expected train, "
-        "appearance_transfer or sample_appearance");
+        "test.yaml:15: eval_mode: expected train, appearance_transfer or sample_appearance, found "
+        "\"transfer\"");
 }
 
 constexpr const char* kTransfer = R"(

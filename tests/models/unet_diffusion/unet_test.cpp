@@ -97,7 +97,7 @@ TEST_CASE("a UNet that cannot be names the option") {
   };
   CHECK(message("UNetModel", ", use_fp16: true").find("model/use_fp16: precision: bfloat16") !=
         std::string::npos);
-  CHECK(message("UNetModel", ", dims: 3").find("expected 2, images, or 1, sequences") !=
+  CHECK(message("UNetModel", ", dims: 3").find("dims: expected a number from 1 to 2, found 3") !=
         std::string::npos);
   CHECK(message("UNetModel", ", num_heads: 3")
             .find("model: attention over 16 channels cannot have 3 heads") != std::string::npos);

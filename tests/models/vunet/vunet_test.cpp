@@ -25,7 +25,10 @@ namespace vunet_vunet_test {
 
 using Mode = VUNet::Mode;
 
-VUNet build(const std::string& params) { return VUNet(test_config(params)); }
+VUNet build(const std::string& params) {
+  const Config config = test_config(params);
+  return {read_parameters<VUNet::Params>(config), config};
+}
 
 /// What torch_vunet.py stored of a network, and ours with its weights.
 struct Stored {
@@ -173,7 +176,7 @@ TEST_CASE("what a VUNet cannot be built of, or given, is told") {
         "test.yaml:1: nf_start: expected half of nf_max, as the decoder halves its nf_max = 128 "
         "channels for the first stage and joins it with nf_start; found 32");
   CHECK(refused("{dropout_prob: 1}") ==
-        "test.yaml:1: dropout_prob: expected a probability from 0 to below 1, found 1");
+        "test.yaml:1: dropout_prob: expected a number from 0 to below 1, found 1");
   CHECK(message_of([] { VUNet::mode_of("transfer"); }) ==
         "unknown mode of VUNet \"transfer\"; expected train, appearance_transfer or "
         "sample_appearance");

@@ -196,10 +196,10 @@ TEST_CASE("a scale that cannot be is told") {
     return message_of([&] { TestRun run(trainer_config("num_steps: 1\n" + more)); });
   };
   CHECK(message("precision: float16\nloss_scale: {init_scale: 0.5}")
-            .find("loss_scale/init_scale: expected a number from 1 on, found 0.5") !=
+            .find("loss_scale/init_scale: expected 1 or more, found 0.5") !=
         std::string::npos);
   CHECK(message("precision: float16\nloss_scale: {growth_interval: 0}")
-            .find("loss_scale/growth_interval: expected a number of updates from 1 on, found 0") !=
+            .find("loss_scale/growth_interval: expected 1 or more, found 0") !=
         std::string::npos);
   CHECK(message("precision: bfloat16\nloss_scale: {init_scale: 2}")
             .find("loss_scale: losses are scaled with precision: float16 alone") !=
