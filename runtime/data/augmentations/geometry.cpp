@@ -138,8 +138,8 @@ at::Tensor grid_of(const at::Tensor& places, int64_t height, int64_t width) {
 }  // namespace
 
 void add_fill(Parameters& p, Fill& fill) {
-  constexpr double kBlack = -1;
-  fill = kBlack;
+  constexpr double kBlackFill = -1;
+  fill = kBlackFill;
   const Config* config = p.describe({"fill",
                                      "-1",
                                      "what images show beyond their border; repeat: the border",
@@ -151,7 +151,7 @@ void add_fill(Parameters& p, Fill& fill) {
     fill = std::nullopt;
     return;
   }
-  fill = config->get("fill", kBlack);
+  fill = config->get("fill", kBlackFill);
   if (*fill >= -1 && *fill <= 1) return;
   throw config->error("fill", fmt::format("expected -1 (black) to 1, or repeat, found {}", *fill));
 }
