@@ -18,17 +18,14 @@ class Similarity : public Evaluator {
  public:
   using Metric = at::Tensor (*)(const at::Tensor&, const at::Tensor&, double peak);
 
-  struct Params {
-    Port real;
-    Port fake;
+  struct Params : RealFake {
     std::string channels = "rgb";
     PictureRange range;
     int64_t crop_border = 0;
     bool round = true;
 
     void declare(Parameters& p) {
-      p.require("real", real, "the true pictures");
-      p.require("fake", fake, "those that are compared with them");
+      RealFake::declare(p, "the true pictures", "those that are compared with them");
       p.add("channels", channels, "rgb: all channels as they are; y: their luma, of BT.601",
             one_of({"rgb", "y"}));
       p.add("range", range, "the values of black and white");
@@ -38,12 +35,10 @@ class Similarity : public Evaluator {
   };
 
   Similarity(const Params& params, Ports& ports, Metric metric)
-      : metric_(metric),
+      : p_(params),
+        metric_(metric),
         real_(ports.reads(params.real)),
         fake_(ports.reads(params.fake)),
-        range_(params.range),
-        border_(params.crop_border),
-        rounds_(params.round),
         is_luma_(params.channels == "y") {}
 
   void evaluate(const StepState& state, const Iteration&, const std::string& name,
@@ -54,29 +49,27 @@ class Similarity : public Evaluator {
       throw Error(fmt::format("real and fake differ in shape: {} and {}", describe_tensor(real),
                               describe_tensor(fake)));
     }
-    range_.check(real);
+    p_.range.check(real);
     made.labels.set(name, metric_(prepared(real), prepared(fake), 255));
   }
 
  private:
   at::Tensor prepared(const at::Tensor& pictures) const {
-    at::Tensor x = range_.to_unit(pictures).mul(255);
-    if (rounds_) x = x.clamp(0, 255).round();
-    const int64_t height = x.size(2) - 2 * border_;
-    const int64_t width = x.size(3) - 2 * border_;
+    at::Tensor x = p_.range.to_unit(pictures).mul(255);
+    if (p_.round) x = x.clamp(0, 255).round();
+    const int64_t height = x.size(2) - 2 * p_.crop_border;
+    const int64_t width = x.size(3) - 2 * p_.crop_border;
     if (height < 1 || width < 1) {
       throw Error(fmt::format("nothing is left of {} without a crop_border of {}",
-                              describe_tensor(pictures), border_));
+                              describe_tensor(pictures), p_.crop_border));
     }
-    x = x.narrow(2, border_, height).narrow(3, border_, width);
+    x = x.narrow(2, p_.crop_border, height).narrow(3, p_.crop_border, width);
     return is_luma_ ? metrics::luma(x) : x;
   }
 
+  Params p_;
   Metric metric_;
   Slot real_, fake_;
-  PictureRange range_;
-  int64_t border_;
-  bool rounds_;
   bool is_luma_;
 };
 

@@ -161,61 +161,53 @@ class AudioResample : public UnaryInjector {
   audio::Resampler resampler_;
 };
 
+struct RandomScaleParams : InOut {
+  int64_t min_samples = 1;
+
+  void declare(Parameters& p) {
+    InOut::declare(p, "[B, C, T]")
+        .require("min_samples", min_samples, "of the part, at least", at_least(1));
+  }
+};
+
 /// Crops all examples to a random length from a random place.
-class RandomScale : public UnaryInjector {
+class RandomScale : public UnaryInjectorOf<RandomScaleParams> {
  public:
-  struct Params : InOut {
-    int64_t min_samples = 1;
-
-    void declare(Parameters& p) {
-      InOut::declare(p, "[B, C, T]")
-          .require("min_samples", min_samples, "of the part, at least", at_least(1));
-    }
-  };
-
-  RandomScale(const Params& params, Ports& ports)
-      : UnaryInjector(params, ports), least_(params.min_samples) {}
+  using UnaryInjectorOf::UnaryInjectorOf;
   at::Tensor compute(const at::Tensor& x) override {
     const at::Tensor& sound = checked_sound(x);
     const int64_t samples = sound.size(-1);
-    if (samples <= least_) return sound;
-    const int64_t size = least_ + draw(samples - least_ + 1);
+    if (samples <= p_.min_samples) return sound;
+    const int64_t size = p_.min_samples + draw(samples - p_.min_samples + 1);
     return sound.narrow(-1, draw(samples - size + 1), size);
   }
+};
 
- private:
-  int64_t least_;
+struct AudioUnshuffleParams : InOut {
+  int64_t compression = 1;
+
+  void declare(Parameters& p) {
+    InOut::declare(p, "[B, C, T]", "[B, C compression, T / compression]")
+        .require("compression", compression, "samples that become channels", at_least(1));
+  }
 };
 
 /// Neighbouring samples become channels: [B, C, T] -> [B, C n, T / n].
-class AudioUnshuffle : public UnaryInjector {
+class AudioUnshuffle : public UnaryInjectorOf<AudioUnshuffleParams> {
  public:
-  struct Params : InOut {
-    int64_t compression = 1;
-
-    void declare(Parameters& p) {
-      InOut::declare(p, "[B, C, T]", "[B, C compression, T / compression]")
-          .require("compression", compression, "samples that become channels", at_least(1));
-    }
-  };
-
-  AudioUnshuffle(const Params& params, Ports& ports)
-      : UnaryInjector(params, ports), factor_(params.compression) {}
+  using UnaryInjectorOf::UnaryInjectorOf;
   at::Tensor compute(const at::Tensor& sound) override {
-    if (sound.dim() != 3 || sound.size(2) % factor_ != 0) {
+    if (sound.dim() != 3 || sound.size(2) % p_.compression != 0) {
       throw Error(
           fmt::format("expected audio [B, C, T] of a multiple of {} samples, found {}; "
                       "`type: pad, multiple: {}` makes it one",
-                      factor_, describe_tensor(sound), factor_));
+                      p_.compression, describe_tensor(sound), p_.compression));
     }
-    const int64_t steps = sound.size(2) / factor_;
-    return sound.reshape({sound.size(0), sound.size(1), steps, factor_})
+    const int64_t steps = sound.size(2) / p_.compression;
+    return sound.reshape({sound.size(0), sound.size(1), steps, p_.compression})
         .transpose(2, 3)
-        .reshape({sound.size(0), sound.size(1) * factor_, steps});
+        .reshape({sound.size(0), sound.size(1) * p_.compression, steps});
   }
-
- private:
-  int64_t factor_;
 };
 
 STEPOP_REGISTER_INJECTOR(

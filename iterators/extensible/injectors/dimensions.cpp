@@ -159,31 +159,31 @@ class RecomposeDimension : public Injector {
   Slot in_, shape_, order_, out_;
 };
 
+struct RandomCropParams : InOut {
+  int64_t dim_in = 1;
+  int64_t dim_out = 1;
+
+  void declare(Parameters& p) {
+    InOut::declare(p);
+    p.require("dim_in", dim_in, "pixels of the images", at_least(1));
+    p.require("dim_out", dim_out, "pixels of what comes out", at_least(1));
+  }
+};
+
 /// A square crop of each image, of a random size of `dim_out` pixels or more, resized to `dim_out`
 /// pixels by nearest neighbours.
-class RandomCrop : public UnaryInjector {
+class RandomCrop : public UnaryInjectorOf<RandomCropParams> {
  public:
-  struct Params : InOut {
-    int64_t dim_in = 1;
-    int64_t dim_out = 1;
-
-    void declare(Parameters& p) {
-      InOut::declare(p);
-      p.require("dim_in", dim_in, "pixels of the images", at_least(1));
-      p.require("dim_out", dim_out, "pixels of what comes out", at_least(1));
-    }
-  };
-
   RandomCrop(const Params& params, const Config& config, Ports& ports)
-      : UnaryInjector(params, ports), from_(params.dim_in), to_(params.dim_out) {
-    if (to_ > from_) {
-      throw config.error("dim_out", fmt::format("expected dim_in, {}, at most", from_));
+      : UnaryInjectorOf(params, ports) {
+    if (p_.dim_out > p_.dim_in) {
+      throw config.error("dim_out", fmt::format("expected dim_in, {}, at most", p_.dim_in));
     }
   }
 
   at::Tensor compute(const at::Tensor& images) override {
-    if (images.dim() != 4 || images.size(2) < to_ || images.size(3) < to_) {
-      throw Error(fmt::format("expected images of {} pixels or more, found {}", to_,
+    if (images.dim() != 4 || images.size(2) < p_.dim_out || images.size(3) < p_.dim_out) {
+      throw Error(fmt::format("expected images of {} pixels or more, found {}", p_.dim_out,
                               describe_tensor(images)));
     }
     const int64_t height = images.size(2);
@@ -194,26 +194,22 @@ class RandomCrop : public UnaryInjector {
     std::vector<at::Tensor> parts;
     for (int64_t i = 0; i < images.size(0); ++i, number += 3) {
       // Uniform in the area, as in RandomResizedCrop.
-      const double least = static_cast<double>(to_) / static_cast<double>(from_);
+      const double least = static_cast<double>(p_.dim_out) / static_cast<double>(p_.dim_in);
       const double area = least + (1 - least) * number[0];
       const auto wanted =
           static_cast<int64_t>(std::lround(std::sqrt(area) * static_cast<double>(most)));
-      const int64_t side = std::clamp(wanted, std::min(to_, most), most);
+      const int64_t side = std::clamp(wanted, std::min(p_.dim_out, most), most);
       const auto place = [&](double fraction, int64_t length) {
         return static_cast<int64_t>(fraction * static_cast<double>(length - side + 1));
       };
       parts.push_back(at::upsample_nearest2d(images.narrow(0, i, 1)
                                                  .narrow(2, place(number[1], height), side)
                                                  .narrow(3, place(number[2], width), side),
-                                             {to_, to_})
+                                             {p_.dim_out, p_.dim_out})
                           .squeeze(0));
     }
     return at::stack(parts);
   }
-
- private:
-  int64_t from_;
-  int64_t to_;
 };
 
 STEPOP_REGISTER_INJECTOR(for_each, ForEach, {"Another injector for each element of dimension 1."});

@@ -9,33 +9,27 @@
 namespace stepop::extensible {
 namespace {
 
+struct FrameParams : InOut {
+  int64_t width = 1;
+  double value = 0;
+
+  void declare(Parameters& p) {
+    InOut::declare(p);
+    p.add("width", width, "in pixels", at_least(1));
+    p.add("value", value, "what it is filled with; 0 is grey in [-1, 1]");
+  }
+};
+
 /// Adds a border around images [B, C, H, W], which separates them in a grid.
-class Frame : public UnaryInjector {
+class Frame : public UnaryInjectorOf<FrameParams> {
  public:
-  struct Params : InOut {
-    int64_t width = 1;
-    double value = 0;
-
-    void declare(Parameters& p) {
-      InOut::declare(p);
-      p.add("width", width, "in pixels", at_least(1));
-      p.add("value", value, "what it is filled with; 0 is grey in [-1, 1]");
-    }
-  };
-
-  Frame(const Params& params, Ports& ports)
-      : UnaryInjector(params, ports), width_(params.width), value_(params.value) {}
-
+  using UnaryInjectorOf::UnaryInjectorOf;
   at::Tensor compute(const at::Tensor& x) override {
     if (x.dim() != 4) {
       throw Error(fmt::format("expected images [B, C, H, W], found {}", describe_tensor(x)));
     }
-    return at::constant_pad_nd(x, {width_, width_, width_, width_}, value_);
+    return at::constant_pad_nd(x, {p_.width, p_.width, p_.width, p_.width}, p_.value);
   }
-
- private:
-  int64_t width_;
-  double value_;
 };
 
 STEPOP_REGISTER_INJECTOR(frame, Frame,

@@ -44,27 +44,27 @@ class Grey : public UnaryInjector {
   }
 };
 
+struct InterpolateParams : InOut {
+  std::optional<double> factor;
+  std::vector<int64_t> size;  ///< Empty: `factor` gives the size.
+  std::string mode = "nearest";
+  bool antialias = false;
+
+  void declare(Parameters& p) {
+    InOut::declare(p);
+    p.add("scale_factor", factor, "how many times larger; or size", above(0));
+    add_image_size(p, size, "a number of pixels, or [H, W]");
+    p.add("mode", mode, "nearest, bilinear, bicubic or area",
+          one_of({"nearest", "bilinear", "bicubic", "area"}));
+    p.add("antialias", antialias, "as Pillow's and MATLAB's imresize, of bilinear and bicubic");
+  }
+};
+
 /// Like torch.nn.functional.interpolate.
-class Interpolate : public UnaryInjector {
+class Interpolate : public UnaryInjectorOf<InterpolateParams> {
  public:
-  struct Params : InOut {
-    std::optional<double> factor;
-    std::vector<int64_t> size;  ///< Empty: `factor` gives the size.
-    std::string mode = "nearest";
-    bool antialias = false;
-
-    void declare(Parameters& p) {
-      InOut::declare(p);
-      p.add("scale_factor", factor, "how many times larger; or size", above(0));
-      add_image_size(p, size, "a number of pixels, or [H, W]");
-      p.add("mode", mode, "nearest, bilinear, bicubic or area",
-            one_of({"nearest", "bilinear", "bicubic", "area"}));
-      p.add("antialias", antialias, "as Pillow's and MATLAB's imresize, of bilinear and bicubic");
-    }
-  };
-
   Interpolate(const Params& params, const Config& config, Ports& ports)
-      : UnaryInjector(params, ports), p_(params) {
+      : UnaryInjectorOf(params, ports) {
     if (p_.antialias && p_.mode != "bilinear" && p_.mode != "bicubic") {
       throw config.error("antialias", "expected with the modes bilinear and bicubic alone");
     }
@@ -95,9 +95,6 @@ class Interpolate : public UnaryInjector {
     }
     return at::adaptive_avg_pool2d(image, size);
   }
-
- private:
-  Params p_;
 };
 
 /// A corner of the image, and all four under their own names; in evaluations, the whole image each.
@@ -173,71 +170,61 @@ at::Tensor shifted_windows(const at::Tensor& images, int64_t margin, int64_t shi
   return at::stack(windows);
 }
 
+struct RandomShiftParams : InOut {
+  int64_t shift = 1;
+
+  void declare(Parameters& p) {
+    InOut::declare(p).require("random_shift_max", shift, "by how many pixels at most", at_least(1));
+  }
+};
+
 /// Moves each image independently by up to `random_shift_max` pixels; border pixels are repeated.
-class RandomShift : public UnaryInjector {
+class RandomShift : public UnaryInjectorOf<RandomShiftParams> {
  public:
-  struct Params : InOut {
-    int64_t shift = 1;
-
-    void declare(Parameters& p) {
-      InOut::declare(p).require("random_shift_max", shift, "by how many pixels at most",
-                                at_least(1));
-    }
-  };
-
-  RandomShift(const Params& params, Ports& ports)
-      : UnaryInjector(params, ports), shift_(params.shift) {}
-
+  using UnaryInjectorOf::UnaryInjectorOf;
   at::Tensor compute(const at::Tensor& x) override {
     const at::Tensor& image = checked_image(x);
-    return shifted_windows(at::replication_pad2d(image, {shift_, shift_, shift_, shift_}), shift_,
-                           shift_);
+    return shifted_windows(at::replication_pad2d(image, {p_.shift, p_.shift, p_.shift, p_.shift}),
+                           p_.shift, p_.shift);
   }
+};
 
- private:
-  int64_t shift_;
+struct MarginRemovalParams : InOut {
+  int64_t margin = 0;
+  int64_t shift = 0;
+
+  void declare(Parameters& p) {
+    InOut::declare(p);
+    p.require("margin", margin, "pixels", at_least(0));
+    p.add("random_shift_max", shift, "by how much the window moves", at_least(0));
+  }
 };
 
 /// Removes `margin` pixels at each side; the window moves by up to `random_shift_max` pixels for
 /// each image independently.
-class MarginRemoval : public UnaryInjector {
+class MarginRemoval : public UnaryInjectorOf<MarginRemovalParams> {
  public:
-  struct Params : InOut {
-    int64_t margin = 0;
-    int64_t shift = 0;
-
-    void declare(Parameters& p) {
-      InOut::declare(p);
-      p.require("margin", margin, "pixels", at_least(0));
-      p.add("random_shift_max", shift, "by how much the window moves", at_least(0));
-    }
-  };
-
   MarginRemoval(const Params& params, const Config& config, Ports& ports)
-      : UnaryInjector(params, ports), margin_(params.margin), shift_(params.shift) {
-    if (shift_ > margin_) {
-      throw config.error("random_shift_max",
-                         fmt::format("expected margin, {}, at most, found {}", margin_, shift_));
+      : UnaryInjectorOf(params, ports) {
+    if (p_.shift > p_.margin) {
+      throw config.error("random_shift_max", fmt::format("expected margin, {}, at most, found {}",
+                                                         p_.margin, p_.shift));
     }
   }
 
   at::Tensor compute(const at::Tensor& x) override {
     const at::Tensor& image = checked_image(x);
-    const int64_t height = image.size(2) - 2 * margin_;
-    const int64_t width = image.size(3) - 2 * margin_;
+    const int64_t height = image.size(2) - 2 * p_.margin;
+    const int64_t width = image.size(3) - 2 * p_.margin;
     if (height < 1 || width < 1) {
       throw Error(fmt::format("nothing is left of {} without margins of {}", describe_tensor(image),
-                              margin_));
+                              p_.margin));
     }
-    if (shift_ == 0) {
-      return image.narrow(2, margin_, height).narrow(3, margin_, width);
+    if (p_.shift == 0) {
+      return image.narrow(2, p_.margin, height).narrow(3, p_.margin, width);
     }
-    return shifted_windows(image, margin_, shift_);
+    return shifted_windows(image, p_.margin, p_.shift);
   }
-
- private:
-  int64_t margin_;
-  int64_t shift_;
 };
 
 /// `produce_diff`: the low-resolution image and the difference of the other image as channels, and

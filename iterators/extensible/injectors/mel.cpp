@@ -242,28 +242,27 @@ class KmeansQuantizer : public UnaryInjector {
   at::Tensor squares_;    ///< [k, 1]
 };
 
+struct MelMaskParams : InOut {
+  int64_t frequency = 27;
+  int64_t frequencies = 1;
+  int64_t time = 5;
+  int64_t times = 3;
+
+  void declare(Parameters& p) {
+    InOut::declare(p, "[B, mels, T]");
+    p.add("frequency_mask_size_high", frequency, "a band of frequencies has less rows than this",
+          at_least(0));
+    p.add("frequency_mask_count", frequencies, "", at_least(0));
+    p.add("time_mask_size_high", time, "a band of time has less rows than this", at_least(0));
+    p.add("time_mask_count", times, "", at_least(0));
+  }
+};
+
 /// Sets some bands of frequencies and of time to zero (SpecAugment, Park et al., 2019), the same
 /// bands in the whole batch.
-class MelMask : public UnaryInjector {
+class MelMask : public UnaryInjectorOf<MelMaskParams> {
  public:
-  struct Params : InOut {
-    int64_t frequency = 27;
-    int64_t frequencies = 1;
-    int64_t time = 5;
-    int64_t times = 3;
-
-    void declare(Parameters& p) {
-      InOut::declare(p, "[B, mels, T]");
-      p.add("frequency_mask_size_high", frequency, "a band of frequencies has less rows than this",
-            at_least(0));
-      p.add("frequency_mask_count", frequencies, "", at_least(0));
-      p.add("time_mask_size_high", time, "a band of time has less rows than this", at_least(0));
-      p.add("time_mask_count", times, "", at_least(0));
-    }
-  };
-
-  MelMask(const Params& params, Ports& ports) : UnaryInjector(params, ports), p_(params) {}
-
+  using UnaryInjectorOf::UnaryInjectorOf;
   at::Tensor compute(const at::Tensor& x) override {
     at::Tensor masked = checked_spectrogram(x).clone();
     for (int64_t i = 0; i < p_.frequencies; ++i) mask(masked, 1, p_.frequency);
@@ -279,8 +278,6 @@ class MelMask : public UnaryInjector {
     if (rows == 0 || rows > length) return;
     x.narrow(dimension, draw(length - rows + 1), rows).zero_();
   }
-
-  Params p_;
 };
 
 /// Joins each two neighbours of the batch into one example: their audio, and their texts with a

@@ -117,47 +117,40 @@ class Stylegan2Noise : public Injector {
   };
 
   Stylegan2Noise(const Params& params, Ports& ports)
-      : in_(ports.reads(params.in)),
-        out_(ports.writes(params.out)),
-        mix_(params.mix_probability),
-        latent_(params.latent_dim) {}
+      : p_(params), in_(ports.reads(params.in)), out_(ports.writes(params.out)) {}
   void run(StepState& state, const Iteration&) override {
     const at::Tensor& like = state.tensor(in_);
     const auto options = at::TensorOptions(at::kFloat).device(like.device());
-    const bool mixes = at::rand({1}, at::kDouble).item<double>() < mix_;
+    const bool mixes = at::rand({1}, at::kDouble).item<double>() < p_.mix_probability;
     std::vector<at::Tensor> noise;
     for (int i = 0; i < (mixes ? 2 : 1); ++i) {
-      noise.push_back(at::randn({like.size(0), latent_}, options));
+      noise.push_back(at::randn({like.size(0), p_.latent_dim}, options));
     }
     state.set(out_, std::move(noise));
   }
 
  private:
+  Params p_;
   Slot in_, out_;
-  double mix_;
-  int64_t latent_;
+};
+
+struct NoiseParams : InOut {
+  std::vector<int64_t> shape;
+
+  void declare(Parameters& p) {
+    InOut::declare(p, "whose batch size counts").require("shape", shape, "of an example");
+  }
 };
 
 /// Normal noise [B, shape].
-class Noise : public UnaryInjector {
+class Noise : public UnaryInjectorOf<NoiseParams> {
  public:
-  struct Params : InOut {
-    std::vector<int64_t> shape;
-
-    void declare(Parameters& p) {
-      InOut::declare(p, "whose batch size counts").require("shape", shape, "of an example");
-    }
-  };
-
-  Noise(const Params& params, Ports& ports) : UnaryInjector(params, ports), shape_(params.shape) {}
+  using UnaryInjectorOf::UnaryInjectorOf;
   at::Tensor compute(const at::Tensor& like) override {
     std::vector<int64_t> shape = {like.size(0)};
-    shape.insert(shape.end(), shape_.begin(), shape_.end());
+    shape.insert(shape.end(), p_.shape.begin(), p_.shape.end());
     return at::randn(shape, at::TensorOptions(at::kFloat).device(like.device()));
   }
-
- private:
-  std::vector<int64_t> shape_;
 };
 
 STEPOP_REGISTER_INJECTOR(add_noise, AddNoise, {"Noise added."});

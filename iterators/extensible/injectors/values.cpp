@@ -113,47 +113,38 @@ class Concatenate : public Injector {
   int64_t dim_;
 };
 
-/// Pads the last dimension with zeros to a multiple.
-class Pad : public UnaryInjector {
- public:
-  struct Params : InOut {
-    int64_t multiple = 1;
+struct PadParams : InOut {
+  int64_t multiple = 1;
 
-    void declare(Parameters& p) {
-      InOut::declare(p).require("multiple", multiple, "", at_least(1));
-    }
-  };
-
-  Pad(const Params& params, Ports& ports)
-      : UnaryInjector(params, ports), multiple_(params.multiple) {}
-  at::Tensor compute(const at::Tensor& x) override {
-    const int64_t missing = (multiple_ - x.size(-1) % multiple_) % multiple_;
-    return missing == 0 ? x : at::constant_pad_nd(x, {0, missing});
-  }
-
- private:
-  int64_t multiple_;
+  void declare(Parameters& p) { InOut::declare(p).require("multiple", multiple, "", at_least(1)); }
 };
 
-class Squeeze : public UnaryInjector {
+/// Pads the last dimension with zeros to a multiple.
+class Pad : public UnaryInjectorOf<PadParams> {
  public:
-  struct Params : InOut {
-    int64_t dim = 0;
-
-    void declare(Parameters& p) { InOut::declare(p).require("dim", dim, ""); }
-  };
-
-  Squeeze(const Params& params, Ports& ports) : UnaryInjector(params, ports), dim_(params.dim) {}
+  using UnaryInjectorOf::UnaryInjectorOf;
   at::Tensor compute(const at::Tensor& x) override {
-    if (x.size(dim_) != 1) {
-      throw Error(
-          fmt::format("expected one element in dimension {}, found {}", dim_, describe_tensor(x)));
-    }
-    return x.squeeze(dim_);
+    const int64_t missing = (p_.multiple - x.size(-1) % p_.multiple) % p_.multiple;
+    return missing == 0 ? x : at::constant_pad_nd(x, {0, missing});
   }
+};
 
- private:
-  int64_t dim_;
+struct SqueezeParams : InOut {
+  int64_t dim = 0;
+
+  void declare(Parameters& p) { InOut::declare(p).require("dim", dim, ""); }
+};
+
+class Squeeze : public UnaryInjectorOf<SqueezeParams> {
+ public:
+  using UnaryInjectorOf::UnaryInjectorOf;
+  at::Tensor compute(const at::Tensor& x) override {
+    if (x.size(p_.dim) != 1) {
+      throw Error(fmt::format("expected one element in dimension {}, found {}", p_.dim,
+                              describe_tensor(x)));
+    }
+    return x.squeeze(p_.dim);
+  }
 };
 
 class Constant : public Injector {
@@ -225,61 +216,52 @@ class BatchRotate : public UnaryInjector {
   at::Tensor compute(const at::Tensor& x) override { return at::roll(x, 1, 0); }
 };
 
+struct NormalizeParams : InOut {
+  double shift = 0;
+  double scale = 1;
+
+  void declare(Parameters& p) {
+    InOut::declare(p);
+    p.require("shift", shift, "");
+    p.require("scale", scale, "");
+  }
+};
+
 /// `(x - shift) / scale`, or its inverse.
 template <bool is_back>
-class Normalize : public UnaryInjector {
+class Normalize : public UnaryInjectorOf<NormalizeParams> {
  public:
-  struct Params : InOut {
-    double shift = 0;
-    double scale = 1;
-
-    void declare(Parameters& p) {
-      InOut::declare(p);
-      p.require("shift", shift, "");
-      p.require("scale", scale, "");
-    }
-  };
-
   Normalize(const Params& params, const Config& config, Ports& ports)
-      : UnaryInjector(params, ports), shift_(params.shift), scale_(params.scale) {
-    if (scale_ == 0) throw config.error("scale", "expected another number than 0");
+      : UnaryInjectorOf(params, ports) {
+    if (p_.scale == 0) throw config.error("scale", "expected another number than 0");
   }
   at::Tensor compute(const at::Tensor& x) override {
-    return is_back ? x * scale_ + shift_ : (x - shift_) / scale_;
+    return is_back ? x * p_.scale + p_.shift : (x - p_.shift) / p_.scale;
   }
+};
 
- private:
-  double shift_;
-  double scale_;
+struct ChannelClipParams : InOut {
+  int64_t low = 0;
+  int64_t high = 1;
+
+  void declare(Parameters& p) {
+    InOut::declare(p);
+    p.require("channel_low", low, "the first", at_least(0));
+    p.require("channel_high", high, "the first that is not in it", above(static_cast<double>(low)));
+  }
 };
 
 /// Selects a range of channels.
-class ChannelClip : public UnaryInjector {
+class ChannelClip : public UnaryInjectorOf<ChannelClipParams> {
  public:
-  struct Params : InOut {
-    int64_t low = 0;
-    int64_t high = 1;
-
-    void declare(Parameters& p) {
-      InOut::declare(p);
-      p.require("channel_low", low, "the first", at_least(0));
-      p.require("channel_high", high, "the first that is not in it",
-                above(static_cast<double>(low)));
-    }
-  };
-
-  ChannelClip(const Params& params, Ports& ports)
-      : UnaryInjector(params, ports), low_(params.low), high_(params.high) {}
+  using UnaryInjectorOf::UnaryInjectorOf;
   at::Tensor compute(const at::Tensor& x) override {
-    if (x.dim() < 2 || x.size(1) < high_) {
-      throw Error(fmt::format("expected {} channels or more, found {}", high_, describe_tensor(x)));
+    if (x.dim() < 2 || x.size(1) < p_.high) {
+      throw Error(
+          fmt::format("expected {} channels or more, found {}", p_.high, describe_tensor(x)));
     }
-    return x.narrow(1, low_, high_ - low_);
+    return x.narrow(1, p_.low, p_.high - p_.low);
   }
-
- private:
-  int64_t low_;
-  int64_t high_;
 };
 
 STEPOP_REGISTER_INJECTOR(scheduled_scalar, ScheduledScalar,

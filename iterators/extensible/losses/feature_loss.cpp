@@ -13,17 +13,14 @@ namespace {
 /// The distance of two images in one layer of VGG19.
 class Feature : public Loss {
  public:
-  struct Params {
+  struct Params : RealFake {
     Criterion criterion;
-    Port real;
-    Port fake;
     std::string vgg19;
     int64_t layer = 5;
 
     void declare(Parameters& p) {
       require_criterion(p, criterion);
-      p.require("real", real, "");
-      p.require("fake", fake, "");
+      RealFake::declare(p);
       p.add("layer", layer, "1 to 5: relu1_2, relu2_2, relu3_2, relu4_2, relu5_2",
             at_least(1).at_most(stepop::losses::Vgg19::kLayers));
       const Config* config =

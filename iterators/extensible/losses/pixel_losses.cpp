@@ -28,18 +28,15 @@ namespace {
 
 class Pix : public Loss {
  public:
-  struct Params {
+  struct Params : RealFake {
     Criterion criterion;
-    Port real;
-    Port fake;
     double real_scale = 1;
     double real_offset = 0;
     bool report_metrics = false;
 
     void declare(Parameters& p) {
       require_criterion(p, criterion);
-      p.require("real", real, "");
-      p.require("fake", fake, "");
+      RealFake::declare(p);
       p.add("real_scale", real_scale, "real is multiplied by it");
       p.add("real_offset", real_offset, "and this is added");
       p.add("report_metrics", report_metrics, "means and deviations are logged, too");
@@ -47,48 +44,37 @@ class Pix : public Loss {
   };
 
   Pix(const Params& params, Ports& ports)
-      : criterion_(params.criterion),
-        real_(ports.reads(params.real)),
-        fake_(ports.reads(params.fake)),
-        scale_(params.real_scale),
-        offset_(params.real_offset),
-        reports_(params.report_metrics) {}
+      : p_(params), real_(ports.reads(params.real)), fake_(ports.reads(params.fake)) {}
 
   at::Tensor compute(StepState& state, const Iteration&, Scalars& metrics) override {
     at::Tensor real = state.tensor(real_);
-    if (scale_ != 1) real = real * scale_;
-    if (offset_ != 0) real = real + offset_;
+    if (p_.real_scale != 1) real = real * p_.real_scale;
+    if (p_.real_offset != 0) real = real + p_.real_offset;
     const at::Tensor& fake = state.tensor(fake_);
-    if (reports_) {
+    if (p_.report_metrics) {
       metrics.set("real_pix_mean", real.detach().mean());
       metrics.set("fake_pix_mean", fake.detach().mean());
       metrics.set("real_pix_std", real.detach().std());
       metrics.set("fake_pix_std", fake.detach().std());
     }
-    return criterion_(fake, real);
+    return p_.criterion(fake, real);
   }
 
  private:
-  Criterion criterion_;
+  Params p_;
   Slot real_, fake_;
-  double scale_;
-  double offset_;
-  bool reports_;
 };
 
 /// l2, with more weight where the real image has details that downsampling loses.
 class SrPix : public Loss {
  public:
-  struct Params {
-    Port real;
-    Port fake;
+  struct Params : RealFake {
     int64_t scale = 1;
     double base = 0.2;
     double exponent = 2;
 
     void declare(Parameters& p) {
-      p.require("real", real, "");
-      p.require("fake", fake, "");
+      RealFake::declare(p);
       p.require("scale", scale, "details are what is lost at a size so much smaller", at_least(1));
       p.add("base_loss", base, "the weight where there are none");
       p.add("exp", exponent, "of the weights");
@@ -96,39 +82,33 @@ class SrPix : public Loss {
   };
 
   SrPix(const Params& params, Ports& ports)
-      : real_(ports.reads(params.real)),
-        fake_(ports.reads(params.fake)),
-        scale_(params.scale),
-        base_(params.base),
-        exponent_(params.exponent) {}
+      : p_(params), real_(ports.reads(params.real)), fake_(ports.reads(params.fake)) {}
 
   at::Tensor compute(StepState& state, const Iteration&, Scalars& metrics) override {
     const at::Tensor& real = state.tensor(real_);
     const at::Tensor& fake = state.tensor(fake_);
-    if (real.dim() != 4 || real.sizes() != fake.sizes() || real.size(2) % scale_ != 0 ||
-        real.size(3) % scale_ != 0) {
+    if (real.dim() != 4 || real.sizes() != fake.sizes() || real.size(2) % p_.scale != 0 ||
+        real.size(3) % p_.scale != 0) {
       throw Error(
           fmt::format("expected images of one size that is a multiple of {}, found {} and "
                       "{}",
-                      scale_, describe_tensor(real), describe_tensor(fake)));
+                      p_.scale, describe_tensor(real), describe_tensor(fake)));
     }
     const at::Tensor l2 = at::square(fake - real);
     const at::Tensor mean = l2.mean();
     metrics.set("l2_loss", mean.detach());
     const at::Tensor small =
-        at::adaptive_avg_pool2d(real, {real.size(2) / scale_, real.size(3) / scale_});
+        at::adaptive_avg_pool2d(real, {real.size(2) / p_.scale, real.size(3) / p_.scale});
     const at::Tensor smooth = at::upsample_nearest2d(small, {real.size(2), real.size(3)});
-    at::Tensor weights = at::pow(at::abs(real - smooth) + base_, exponent_);
+    at::Tensor weights = at::pow(at::abs(real - smooth) + p_.base, p_.exponent);
     weights = weights / weights.mean();
     const at::Tensor weighted = l2 * weights;
     return (weighted * mean / weighted.mean()).mean();
   }
 
  private:
+  Params p_;
   Slot real_, fake_;
-  int64_t scale_;
-  double base_;
-  double exponent_;
 };
 
 /// The mean of a key; with `annealing_termination_step` its weight rises from 0 to 1.
@@ -146,22 +126,21 @@ class DirectLoss : public Loss {
     }
   };
 
-  DirectLoss(const Params& params, Ports& ports)
-      : key_(ports.reads(params.key)), is_inverted_(params.inverted), rise_(params.rise) {}
+  DirectLoss(const Params& params, Ports& ports) : p_(params), key_(ports.reads(params.key)) {}
 
   at::Tensor compute(StepState& state, const Iteration& iteration, Scalars&) override {
     const at::Tensor mean = state.tensor(key_).mean();
-    double factor = is_inverted_ ? -1 : 1;
-    if (rise_ > 0) {
-      factor *= static_cast<double>(std::min(iteration.number, rise_)) / static_cast<double>(rise_);
+    double factor = p_.inverted ? -1 : 1;
+    if (p_.rise > 0) {
+      factor *=
+          static_cast<double>(std::min(iteration.number, p_.rise)) / static_cast<double>(p_.rise);
     }
     return factor == 1 ? mean : mean * factor;
   }
 
  private:
+  Params p_;
   Slot key_;
-  bool is_inverted_;
-  int64_t rise_;
 };
 
 /// Cross entropy. `ce`: the last dimension of the logits, after `swap_channels`, is the classes.
@@ -188,24 +167,22 @@ class CrossEntropy : public Loss {
   };
 
   CrossEntropy(const Params& params, Ports& ports)
-      : logits_(ports.reads(params.logits)),
+      : p_(params),
+        logits_(ports.reads(params.logits)),
         labels_(ports.reads(params.labels)),
-        mask_(ports.reads(params.mask)),
-        subtype_(params.subtype),
-        rescales_(params.rescale),
-        swaps_(params.swap_channels) {}
+        mask_(ports.reads(params.mask)) {}
 
   at::Tensor compute(StepState& state, const Iteration&, Scalars&) override {
     at::Tensor logits = state.tensor(logits_);
     at::Tensor labels = state.tensor(labels_);
-    if (rescales_) labels = resized(labels.to(at::kFloat), logits).to(labels.scalar_type());
+    if (p_.rescale) labels = resized(labels.to(at::kFloat), logits).to(labels.scalar_type());
     if (mask_) {
       const at::Tensor& mask = state.tensor(mask_);
-      logits = logits * (rescales_ ? resized(mask, logits) : mask);
+      logits = logits * (p_.rescale ? resized(mask, logits) : mask);
     }
-    if (swaps_) logits = logits.movedim(1, -1).contiguous();
-    if (subtype_ == "soft_ce") return at::cross_entropy_loss(logits, at::softmax(labels, 1));
-    if (subtype_ == "bce") {
+    if (p_.swap_channels) logits = logits.movedim(1, -1).contiguous();
+    if (p_.subtype == "soft_ce") return at::cross_entropy_loss(logits, at::softmax(labels, 1));
+    if (p_.subtype == "bce") {
       return at::binary_cross_entropy_with_logits(logits.reshape({-1, 1}),
                                                   labels.reshape({-1, 1}).to(logits.scalar_type()));
     }
@@ -221,10 +198,8 @@ class CrossEntropy : public Loss {
     return at::upsample_nearest2d(x, {like.size(2), like.size(3)});
   }
 
+  Params p_;
   Slot logits_, labels_, mask_;
-  std::string subtype_;
-  bool rescales_;
-  bool swaps_;
   std::optional<WeightedMean> weighted_;
 };
 

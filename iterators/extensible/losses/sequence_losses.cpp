@@ -13,16 +13,12 @@
 namespace stepop::extensible {
 namespace {
 
-struct OfElementParams {
+struct OfElementParams : RealFake {
   std::string subtype;
-  Port real;
-  Port fake;
 
   Parameters& declare(Parameters& p) {
     p.require("subtype", subtype, "the other loss, whose options are given beside it");
-    p.require("real", real, "");
-    p.require("fake", fake, "");
-    return p;
+    return RealFake::declare(p);
   }
 };
 

@@ -52,18 +52,16 @@ class Stylegan2Divergence : public Loss {
   };
 
   Stylegan2Divergence(const Params& params, Ports& ports)
-      : is_of_generator_(params.gen_loss),
+      : p_(params),
         fake_(ports.reads(params.fake)),
         real_(ports.reads(params.real)),
         network_(params.discriminator, ports, 1),
-        noise_(params.noise),
-        is_logistic_(params.logistic),
         every_(params.every.value_or(0)) {}
 
   at::Tensor compute(StepState& state, const Iteration& iteration, Scalars& metrics) override {
-    if (is_of_generator_) {
+    if (p_.gen_loss) {
       return stepop::losses::stylegan2_generator_loss(network_({noisy(state.tensor(fake_))}),
-                                                      is_logistic_);
+                                                      p_.logistic);
     }
     const at::Tensor made = network_({noisy(state.tensor(fake_).detach())});
     const bool penalizes =
@@ -71,7 +69,7 @@ class Stylegan2Divergence : public Loss {
     const at::Tensor images = noisy(state.tensor(real_).detach()).detach();
     if (penalizes) images.requires_grad_();
     const at::Tensor real = network_({images});
-    const at::Tensor loss = stepop::losses::stylegan2_discriminator_loss(real, made, is_logistic_);
+    const at::Tensor loss = stepop::losses::stylegan2_discriminator_loss(real, made, p_.logistic);
     if (!penalizes) return loss;
     const at::Tensor penalty =
         stepop::losses::unit_norm_penalty(stepop::losses::input_gradient(real, images)) * kWeight;
@@ -84,15 +82,13 @@ class Stylegan2Divergence : public Loss {
   static constexpr double kWeight = 10;
 
   at::Tensor noisy(const at::Tensor& images) const {
-    return noise_ == 0 ? images : images + at::rand_like(images) * noise_;
+    return p_.noise == 0 ? images : images + at::rand_like(images) * p_.noise;
   }
 
-  bool is_of_generator_;
+  Params p_;
   Slot fake_;
   Slot real_;
   NetworkCall network_;
-  double noise_;
-  bool is_logistic_;
   int64_t every_;  ///< 0: no penalty.
 };
 

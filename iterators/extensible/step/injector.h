@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 
 #include "iterators/extensible/step/ports.h"
 #include "iterators/extensible/step/state.h"
@@ -39,20 +38,6 @@ class Injector {
   virtual Logs extra_metrics() { return {}; }
 };
 
-/// The parameters of an injector from one key to another.
-struct InOut {
-  Port in;
-  Port out;
-
-  /// Returns `p`, for the parameters that follow.
-  Parameters& declare(Parameters& p, std::string_view about_in = "",
-                      std::string_view about_out = "") {
-    p.require("in", in, about_in);
-    p.require("out", out, about_out);
-    return p;
-  }
-};
-
 /// An injector from one key, `in`, to another, `out`.
 class UnaryInjector : public Injector {
  public:
@@ -70,6 +55,17 @@ class UnaryInjector : public Injector {
 
  private:
   Slot in_, out_;
+};
+
+/// The same with parameters of its own, `p_`: a struct that derives from InOut.
+template <class Own>
+class UnaryInjectorOf : public UnaryInjector {
+ public:
+  using Params = Own;
+  UnaryInjectorOf(const Params& params, Ports& ports) : UnaryInjector(params, ports), p_(params) {}
+
+ protected:
+  Params p_;
 };
 
 using InjectorRegistry = Registry<std::unique_ptr<Injector>(const Config&, Ports&)>;

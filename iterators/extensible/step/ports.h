@@ -47,6 +47,34 @@ struct ParameterOf<std::vector<extensible::Port>> {
 
 namespace extensible {
 
+/// The parameters of an injector from one key to another.
+struct InOut {
+  Port in;
+  Port out;
+
+  /// Returns `p`, for the parameters that follow.
+  Parameters& declare(Parameters& p, std::string_view about_in = "",
+                      std::string_view about_out = "") {
+    p.require("in", in, about_in);
+    p.require("out", out, about_out);
+    return p;
+  }
+};
+
+/// Those of a component that compares two keys.
+struct RealFake {
+  Port real;
+  Port fake;
+
+  /// Returns `p`, for the parameters that follow.
+  Parameters& declare(Parameters& p, std::string_view about_real = "",
+                      std::string_view about_fake = "") {
+    p.require("real", real, about_real);
+    p.require("fake", fake, about_fake);
+    return p;
+  }
+};
+
 /// The connections of an injector or a loss: the keys of the state that it reads and writes, and
 /// the networks that it calls. The constructor declares them all, so that a mistake is found before
 /// the first batch.
