@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,24 @@ constexpr const char* kInstead =
 /// texts, such as file names.
 class Predict : public EvalFunctor {
  public:
-  Predict(const Config& params, const Context& context)
+  struct Params {
+    std::string network = "model";
+    std::optional<std::string> input;
+    std::string output = "prediction";
+
+    void declare(Parameters& p) {
+      p.add("network", network, "its name");
+      p.add("input", input,
+            "the batch's key that goes into the network; null: image, or the only tensor");
+      p.add("output", output, "the key of what comes out");
+    }
+  };
+
+  Predict(const Params& params, const Context& context)
       : EvalFunctor(context),
-        model_(network_of(context, params.get("network", "model"))),
-        output_(params.get("output", "prediction")) {
-    if (params.has("input")) input_ = params.get<std::string>("input");
-  }
+        model_(network_of(context, params.network)),
+        input_(params.input.value_or("")),
+        output_(params.output) {}
 
   EvalOutputs operator()(const Batch& batch) override {
     EvalOutputs made{.outputs = {{output_, called_with(batch, input_of(batch))}}, .labels = {}};
@@ -86,12 +99,8 @@ class Predict : public EvalFunctor {
   std::string output_;
 };
 
-STEPOP_REGISTER_EVAL_FUNCTOR(
-    Predict, {"The network's output for every example, and the example's texts.",
-              {{"network", "model", "its name"},
-               {"input", "null",
-                "the batch's key that goes into the network; null: image, or the only tensor"},
-               {"output", "prediction", "the key of what comes out"}}});
+STEPOP_REGISTER_EVAL_FUNCTOR(Predict,
+                             {"The network's output for every example, and the example's texts."});
 
 }  // namespace
 }  // namespace stepop

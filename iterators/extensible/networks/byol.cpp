@@ -62,17 +62,56 @@ class Projection : public nn::Module {
   bool is_structural_ = false;
 };
 
+struct ByolParams {
+  int64_t image_size = 0;
+  int64_t channels = 3;
+  bool use_structural_mlp = false;
+  int64_t projection_size = 256;
+  int64_t projection_hidden_size = 4096;
+  double moving_average_decay = 0.99;
+
+  void declare(Parameters& p) {
+    p.describe_required("subnet", "component model",
+                        "the network that is trained: a picture to features, {class: Exported, "
+                        "...}");
+    p.require("image_size", image_size, "height and width of the pictures", at_least(1));
+    p.add("channels", channels, "of the pictures", at_least(1));
+    const Config* config = p.describe({"hidden_layer",
+                                       "-1",
+                                       "which layer of it gives the features: -1, the last",
+                                       false,
+                                       {.kind = "any"}});
+    if (config != nullptr) check_layer(*config);
+    p.add("use_structural_mlp", use_structural_mlp, "two convolutions before the projection");
+    p.add("projection_size", projection_size, "numbers that are compared", at_least(1));
+    p.add("projection_hidden_size", projection_hidden_size,
+          "width of the hidden layers of projection and prediction", at_least(1));
+    p.add("moving_average_decay", moving_average_decay,
+          "of the network that the other view goes through", at_least(0).at_most(1));
+  }
+
+  /// There, a hidden layer is found by its name while the network runs.
+  static void check_layer(const Config& config) {
+    if (!config.has("hidden_layer") || *config.peek("hidden_layer") == Value(int64_t{-1})) return;
+    throw config.error(
+        "hidden_layer",
+        fmt::format("expected -1, the network's output, found {}: a network from Python ends at "
+                    "another layer when the layers behind it are exported as torch.nn.Identity()",
+                    config.peek("hidden_layer")->describe()));
+  }
+};
+
 /// The network that is trained, and the projector behind it.
 class ByolEncoder : public nn::Module {
  public:
-  ByolEncoder(const Config& params, const ProjectionSizes& sizes) {
-    net_ = std::dynamic_pointer_cast<Network>(models().build(params, "subnet"));
-    if (!net_) throw params.error("subnet", "expected a network with one input and one output");
+  ByolEncoder(const ByolParams& params, const Config& config, const ProjectionSizes& sizes) {
+    net_ = std::dynamic_pointer_cast<Network>(models().build(config, "subnet"));
+    if (!net_) throw config.error("subnet", "expected a network with one input and one output");
     register_module("net", net_);
-    const at::Tensor seen = representation_of_zeros(params);
-    const bool is_structural = params.get("use_structural_mlp", false);
+    const at::Tensor seen = representation_of_zeros(params, config);
+    const bool is_structural = params.use_structural_mlp;
     if (seen.dim() < 2 || (is_structural && seen.dim() != 4)) {
-      throw params.error("subnet",
+      throw config.error("subnet",
                          fmt::format("expected a network that makes {} of a picture, found {}",
                                      is_structural ? "features [B, C, H, W]" : "features [B, ...]",
                                      describe_tensor(seen)));
@@ -86,16 +125,16 @@ class ByolEncoder : public nn::Module {
   std::string warning() const { return net_->warning(); }
 
  private:
-  at::Tensor representation_of_zeros(const Config& params) {
-    const int64_t channels = params.get_at_least("channels", 1, 3);
-    const int64_t size = params.get_at_least("image_size", 1);
+  at::Tensor representation_of_zeros(const ByolParams& params, const Config& config) {
+    const int64_t channels = params.channels;
+    const int64_t size = params.image_size;
     const at::NoGradGuard no_grad;
     net_->eval();
     at::Tensor seen;
     try {
       seen = net_->forward(at::zeros({2, channels, size, size}));
     } catch (const std::exception& error) {
-      throw params.error("subnet", fmt::format("it fails with pictures [2, {}, {}, {}] (channels, "
+      throw config.error("subnet", fmt::format("it fails with pictures [2, {}, {}, {}] (channels, "
                                                "image_size): {}",
                                                channels, size, size, error_text(error)));
     }
@@ -112,19 +151,18 @@ class ByolEncoder : public nn::Module {
 /// the network makes of the other. Parameters have the names of DL-Art-School.
 class Byol : public MultiNetwork, public NetworkHooks {
  public:
-  explicit Byol(const Config& params) : decay_(params.get("moving_average_decay", 0.99)) {
-    check_layer(params);
-    if (!(decay_ >= 0 && decay_ <= 1)) {
-      throw params.error("moving_average_decay",
-                         fmt::format("expected a number from 0 to 1, found {}", decay_));
-    }
-    const ProjectionSizes sizes{.output = params.get_at_least("projection_size", 1, 256),
-                                .hidden = params.get_at_least("projection_hidden_size", 1, 4096)};
-    online_ = register_module("online_encoder", std::make_shared<ByolEncoder>(params, sizes));
+  using Params = ByolParams;
+
+  Byol(const Params& params, const Config& config) : decay_(params.moving_average_decay) {
+    const ProjectionSizes sizes{.output = params.projection_size,
+                                .hidden = params.projection_hidden_size};
+    online_ =
+        register_module("online_encoder", std::make_shared<ByolEncoder>(params, config, sizes));
     predictor_ = register_module(
         "online_predictor",
         std::make_shared<Projection>(at::IntArrayRef{2, sizes.output}, sizes, false));
-    target_ = register_module("target_encoder", std::make_shared<ByolEncoder>(params, sizes));
+    target_ =
+        register_module("target_encoder", std::make_shared<ByolEncoder>(params, config, sizes));
     const at::NoGradGuard no_grad;
     load_tensors("target_encoder", tensors_of(*target_), tensors_of(*online_));
     for (auto& parameter : target_->parameters()) parameter.requires_grad_(false);
@@ -159,16 +197,6 @@ class Byol : public MultiNetwork, public NetworkHooks {
   Scalars get_debug_values(int64_t) override { return {{"target_ema_beta", decay_}}; }
 
  private:
-  /// There, a hidden layer is found by its name while the network runs.
-  static void check_layer(const Config& params) {
-    if (!params.has("hidden_layer") || *params.peek("hidden_layer") == Value(int64_t{-1})) return;
-    throw params.error(
-        "hidden_layer",
-        fmt::format("expected -1, the network's output, found {}: a network from Python ends at "
-                    "another layer when the layers behind it are exported as torch.nn.Identity()",
-                    params.peek("hidden_layer")->describe()));
-  }
-
   /// The squared distances of vectors [B, D] of length one, [B].
   static at::Tensor distances(const at::Tensor& a, const at::Tensor& b) {
     const auto unit = [](const at::Tensor& x) {
@@ -182,19 +210,9 @@ class Byol : public MultiNetwork, public NetworkHooks {
   std::shared_ptr<Projection> predictor_;
 };
 
-STEPOP_REGISTER(
-    models(), "byol",
-    [](const Config& params) { return std::make_shared<networks::Built<Byol>>(params); },
-    {"BYOL: two views of pictures to the losses of each example; trains another network without "
-     "labels.",
-     {{"subnet", "", "the network that is trained: a picture to features, {class: Exported, ...}"},
-      {"image_size", "", "height and width of the pictures"},
-      {"channels", "3", "of the pictures"},
-      {"hidden_layer", "-1", "which layer of it gives the features: -1, the last"},
-      {"use_structural_mlp", "false", "two convolutions before the projection"},
-      {"projection_size", "256", "numbers that are compared"},
-      {"projection_hidden_size", "4096", "width of the hidden layers of projection and prediction"},
-      {"moving_average_decay", "0.99", "of the network that the other view goes through"}}});
+STEPOP_REGISTER_MODEL_AS("byol", Byol,
+                         {"BYOL: two views of pictures to the losses of each example; trains "
+                          "another network without labels."});
 
 }  // namespace
 }  // namespace stepop::extensible

@@ -24,7 +24,6 @@ namespace stepop {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int64_t kWait = 15;
 constexpr int64_t kMostWait = 86'400;
 constexpr int kPollMilliseconds = 20;
 constexpr const char* kBesideOption = "--beside";
@@ -58,12 +57,18 @@ std::string last_line_of(const std::string& path) {
 
 }  // namespace
 
-Bridge::Bridge(std::string name, const Config& params)
-    : name_(std::move(name)),
-      python_(find_python(params.has("python") ? params.get<std::string>("python") : "")),
-      wait_(params.get_between("wait", 0, kMostWait, kWait)) {
-  const LogKinds checked(params);  // stepop.eval.bridge reads and follows it
+void BridgeParams::declare(Parameters& p) {
+  IntegrationParams::declare(p);
+  kinds.declare(p, "list of scalars, images, audio, texts: what is sent; null: all");
+  p.add("python", python, "the Python, by default that of the tree's .venv, else on the PATH");
+  p.add("wait", wait, "for how many seconds the end of a training waits for the rest",
+        at_least(0).at_most(kMostWait));
 }
+
+Bridge::Bridge(std::string name, const BridgeParams& params)
+    : name_(std::move(name)),
+      python_(find_python(params.python.value_or(""))),
+      wait_(params.wait) {}
 
 void Bridge::begin(const SinkStart& start) {
   run_ = fs::path(start.folder).parent_path().string();
@@ -120,46 +125,48 @@ std::string Bridge::finish(const std::function<void(const std::string&)>& waitin
 
 namespace {
 
-/// Throws UsageError for a key that is neither missing nor a text.
-void check_texts(const Config& params, const std::vector<const char*>& keys) {
-  for (const char* key : keys) {
-    if (params.has(key)) params.get<std::string>(key);
-  }
-}
+/// stepop.eval.wandb reads the keys again, and follows them.
+class Wandb : public Bridge {
+ public:
+  struct Params : BridgeParams {
+    std::optional<std::string> project, entity, group;
+    std::string mode = "online";
 
-STEPOP_REGISTER(
-    integrations(), "wandb",
-    [](const Config& params) {
-      check_texts(params, {"project", "entity", "group"});
-      const auto mode = params.get<std::string>("mode", "online");
-      if (mode != "online" && mode != "offline") {
-        throw params.error("mode", fmt::format("expected online or offline, found \"{}\"", mode));
-      }
-      return std::make_shared<Bridge>("wandb", params);
-    },
-    {"Sends the run to Weights & Biases, by their Python package, in a process of its own.",
-     {{"active", "false", "whether it is sent"},
-      {"handlers", "null", "list of scalars, images, audio, texts: what is sent; null: all"},
-      {"project", "null", "the project; by default that of WANDB_PROJECT, else uncategorized"},
-      {"entity", "null", "the user or team; by default that of WANDB_ENTITY, else your own"},
-      {"group", "null", "what runs are grouped by; by default the name of their sweep"},
-      {"mode", "online", "online, or offline: into the run's wandb/; WANDB_MODE comes first"},
-      {"python", "python3", "the Python, by default that of the tree's .venv, else on the PATH"},
-      {"wait", "15", "for how many seconds the end of a training waits for the rest"}}});
+    void declare(Parameters& p) {
+      BridgeParams::declare(p);
+      p.add("project", project, "by default that of WANDB_PROJECT, else uncategorized");
+      p.add("entity", entity, "the user or team; by default that of WANDB_ENTITY, else your own");
+      p.add("group", group, "what runs are grouped by; by default the name of their sweep");
+      p.add("mode", mode, "online, or offline: into the run's wandb/; WANDB_MODE comes first",
+            one_of({"online", "offline"}));
+    }
+  };
 
-STEPOP_REGISTER(
-    integrations(), "mlflow",
-    [](const Config& params) {
-      check_texts(params, {"tracking_uri", "experiment"});
-      return std::make_shared<Bridge>("mlflow", params);
-    },
-    {"Sends the run to MLflow, by its Python package, in a process of its own.",
-     {{"active", "false", "whether it is sent"},
-      {"handlers", "null", "list of scalars, images, audio, texts: what is sent; null: all"},
-      {"tracking_uri", "null", "the server or store; by default that of MLFLOW_TRACKING_URI"},
-      {"experiment", "null", "by default that of MLFLOW_EXPERIMENT_NAME, else Default"},
-      {"python", "python3", "the Python, by default that of the tree's .venv, else on the PATH"},
-      {"wait", "15", "for how many seconds the end of a training waits for the rest"}}});
+  explicit Wandb(const Params& params) : Bridge("wandb", params) {}
+};
+STEPOP_REGISTER_INTEGRATION(wandb, Wandb,
+                            {"Sends the run to Weights & Biases, by their Python package, in a "
+                             "process of its own."});
+
+/// As Wandb, by stepop.eval.mlflow.
+class Mlflow : public Bridge {
+ public:
+  struct Params : BridgeParams {
+    std::optional<std::string> tracking_uri, experiment;
+
+    void declare(Parameters& p) {
+      BridgeParams::declare(p);
+      p.add("tracking_uri", tracking_uri,
+            "the server or store; by default that of MLFLOW_TRACKING_URI");
+      p.add("experiment", experiment, "by default that of MLFLOW_EXPERIMENT_NAME, else Default");
+    }
+  };
+
+  explicit Mlflow(const Params& params) : Bridge("mlflow", params) {}
+};
+STEPOP_REGISTER_INTEGRATION(mlflow, Mlflow,
+                            {"Sends the run to MLflow, by its Python package, in a process of its "
+                             "own."});
 
 }  // namespace
 }  // namespace stepop

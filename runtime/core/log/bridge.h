@@ -3,12 +3,23 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "runtime/core/log/log_kinds.h"
 #include "runtime/core/log/sink.h"
 #include "runtime/core/programs/child.h"
 
 namespace stepop {
+
+/// The parameters that all bridges have.
+struct BridgeParams : IntegrationParams {
+  LogKinds kinds;  ///< stepop.eval.bridge reads and follows it.
+  std::optional<std::string> python;
+  int64_t wait = 15;  ///< In seconds.
+
+  void declare(Parameters& p);
+};
 
 /// An integration that is a separate program next to the training: `python -m stepop.eval.<name>
 /// --beside RUN` gets only the path of the run, follows its files, and sends them to a service. It
@@ -17,8 +28,7 @@ namespace stepop {
 class Bridge : public Sink {
  public:
   /// `name`: the name of the integration, of the Python module, and of its folder in the run.
-  /// Throws UsageError for a `wait` that is no number of seconds.
-  Bridge(std::string name, const Config& params);
+  Bridge(std::string name, const BridgeParams& params);
 
   void begin(const SinkStart& start) override;
   void write(const LogEvent& /*event*/, const LogRecord& /*record*/) override {}

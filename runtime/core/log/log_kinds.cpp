@@ -27,6 +27,11 @@ LogKinds::LogKinds(const Config& params) {
   }
 }
 
+void LogKinds::declare(Parameters& p, std::string_view about) {
+  const Config* config = p.describe_optional("handlers", "list of text", about);
+  if (config != nullptr) *this = LogKinds(*config);
+}
+
 bool LogKinds::has(std::string_view kind) const {
   return kinds_.empty() || std::ranges::find(kinds_, kind) != kinds_.end();
 }

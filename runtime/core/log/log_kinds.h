@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/components/parameters.h"
 #include "runtime/core/config/config.h"
 
 namespace stepop {
@@ -15,6 +16,8 @@ class LogKinds {
   LogKinds() = default;
   /// Throws UsageError for another kind, with those that there are.
   explicit LogKinds(const Config& params);
+  /// Declares `handlers` and reads it.
+  void declare(Parameters& p, std::string_view about);
 
   /// Whether `kind` is taken: `scalars`, `images`, `audio`, `texts` or `histograms`.
   bool has(std::string_view kind) const;

@@ -50,5 +50,4 @@ void MetricsCsv::write(const LogEvent& event, const LogRecord& record) {
 }  // namespace stepop
 
 STEPOP_REGISTER_INTEGRATION(csv, stepop::MetricsCsv,
-                            {"Every number as a line of the run's train/metrics.csv.",
-                             {{"active", "false", "whether it is written"}}});
+                            {"Every number as a line of the run's train/metrics.csv."});

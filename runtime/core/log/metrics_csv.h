@@ -15,7 +15,8 @@ namespace stepop {
 class MetricsCsv : public Sink {
  public:
   MetricsCsv() = default;
-  explicit MetricsCsv(const Config& /*params*/) {}
+  using Params = IntegrationParams;
+  explicit MetricsCsv(const Params& /*params*/) {}
 
   /// Keeps the lines of steps before the first step, removes all others, and continues after them.
   void begin(const SinkStart& start) override;

@@ -75,14 +75,25 @@ class Sink {
 
 /// Sinks that a config switches on by name: `integrations: {<name>: {active: true, ...}}`. Each is
 /// made from that part of the config, before the run has its folder.
+
+/// A base for their `Params`. Who makes them reads it first.
+struct IntegrationParams {
+  bool active = false;
+
+  void declare(Parameters& p) { p.add("active", active, "whether it is on"); }
+};
 using IntegrationRegistry = Registry<std::shared_ptr<Sink>(const Config& params)>;
 IntegrationRegistry& integrations();
 
 }  // namespace stepop
 
-/// Registers a Sink with a constructor `Class(const stepop::Config& params)` as the integration
-/// `name`: STEPOP_REGISTER_INTEGRATION(uploader, Uploader, {"What it is.", {}});
-#define STEPOP_REGISTER_INTEGRATION(name, Class, ...) \
-  STEPOP_REGISTER(                                    \
-      ::stepop::integrations(), #name,                \
-      [](const ::stepop::Config& params) { return std::make_shared<Class>(params); }, __VA_ARGS__)
+/// Registers a Sink with a constructor from its `Params`, which derive from IntegrationParams, its
+/// part of the config (`const stepop::Config&`), or both, as the integration `name`:
+/// STEPOP_REGISTER_INTEGRATION(uploader, Uploader, {"What it is."});
+#define STEPOP_REGISTER_INTEGRATION(name, Class, ...)                         \
+  STEPOP_REGISTER(                                                            \
+      ::stepop::integrations(), #name,                                        \
+      [](const ::stepop::Config& params) -> std::shared_ptr<::stepop::Sink> { \
+        return ::stepop::make_component<Class>(params);                       \
+      },                                                                      \
+      ::stepop::about_class<Class>(__VA_ARGS__))

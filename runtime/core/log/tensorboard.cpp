@@ -172,8 +172,13 @@ std::string tf_record(std::string_view data) {
   return record + masked(data);
 }
 
-TensorBoard::TensorBoard(const Config& params)
-    : wants_graph_(params.get("graph", true)), kinds_(params) {}
+void TensorBoard::Params::declare(Parameters& p) {
+  IntegrationParams::declare(p);
+  kinds.declare(p, "list of scalars, images (with curves), audio, texts, histograms; null: all");
+  p.add("graph", graph, "with what the networks compute");
+}
+
+TensorBoard::TensorBoard(const Params& params) : wants_graph_(params.graph), kinds_(params.kinds) {}
 
 void TensorBoard::begin(const SinkStart& start) {
   file_.emplace(new_path(start.folder + "/tensorboard"));
@@ -199,11 +204,6 @@ void TensorBoard::write(const LogEvent& event, const LogRecord& record) {
 
 }  // namespace stepop
 
-STEPOP_REGISTER_INTEGRATION(
-    tensorboard, stepop::TensorBoard,
-    {"Numbers, pictures, sounds, texts and the config for TensorBoard, in the "
-     "run's train/tensorboard/.",
-     {{"active", "false", "whether event files are written"},
-      {"handlers", "null",
-       "list of scalars, images (with curves), audio, texts, histograms; null: all"},
-      {"graph", "true", "with what the networks compute"}}});
+STEPOP_REGISTER_INTEGRATION(tensorboard, stepop::TensorBoard,
+                            {"Numbers, pictures, sounds, texts and the config for TensorBoard, in "
+                             "the run's train/tensorboard/."});

@@ -28,7 +28,14 @@ std::string tf_record(std::string_view data);
 class TensorBoard : public Sink {
  public:
   TensorBoard() = default;
-  explicit TensorBoard(const Config& params);
+  struct Params : IntegrationParams {
+    LogKinds kinds;
+    bool graph = true;
+
+    void declare(Parameters& p);
+  };
+
+  explicit TensorBoard(const Params& params);
 
   bool wants_graph() const override { return wants_graph_; }
 

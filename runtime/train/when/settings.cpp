@@ -312,7 +312,7 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
     for (const Parameter& parameter : each.about.parameters) {
       config.has(path + "/" + parameter.name);  // known, active or not
     }
-    if (!config.get(path + "/active", false) || no_integrations) continue;
+    if (!config.get(path + "/active", IntegrationParams{}.active) || no_integrations) continue;
     integrations.push_back(
         stepop::integrations().factory(each.name, config, path)(config.at(path)));
   }
