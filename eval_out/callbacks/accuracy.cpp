@@ -11,8 +11,8 @@
 namespace stepop {
 namespace {
 
-Logs accuracy(const CallbackArguments& arguments) {
-  const Classes classes(arguments);
+Logs accuracy(const CallbackArguments& arguments, const ClassKeys& keys) {
+  const Classes classes(arguments, keys);
   int64_t correct = 0;
   int64_t rows = 0;
   for_each_block(classes.rows(), classes.rows_per_block(), [&](int64_t first, int64_t count) {
@@ -27,30 +27,48 @@ Logs accuracy(const CallbackArguments& arguments) {
 
 STEPOP_REGISTER_CALLBACK(
     accuracy, accuracy,
-    {"The share of examples, or of pixels, whose largest logit is that of their class.",
-     class_parameters()});
+    {"The share of examples, or of pixels, whose largest logit is that of their class."});
 STEPOP_CALLBACK_KEYS(accuracy, {"logits", KeyParameter::From::kFile}, {"target"});
 
-/// The parameter `k`: a number or a list of them, none above the number of classes.
-std::vector<int64_t> read_k(const Config& params, int64_t classes) {
-  if (!params.has("k")) {
+/// The parameter `k` of `top_k`.
+struct TopNumbers {
+  std::vector<int64_t> k;  ///< Empty: 1, and 5 where there are five classes.
+
+  void declare(Parameters& p) {
+    const Config* config =
+        p.describe_optional("k", "int | list of int",
+                            "one or several; by default 1, and 5 where there are five classes");
+    if (config == nullptr) return;
+    k = config->peek("k")->is_list() ? config->get<std::vector<int64_t>>("k")
+                                     : std::vector{config->get<int64_t>("k")};
+    if (k.empty()) throw config->error("k", "expected at least one number");
+  }
+
+  /// Throws UsageError for one above the number of classes.
+  std::vector<int64_t> of(int64_t classes, const Config& params) const {
+    for (const int64_t one : k) {
+      if (one >= 1 && one <= classes) continue;
+      throw params.error(
+          "k", fmt::format("expected 1 to {}, the number of classes, found {}", classes, one));
+    }
+    if (!k.empty()) return k;
     return classes >= 5 ? std::vector<int64_t>{1, 5} : std::vector<int64_t>{1};
   }
-  const bool is_list = params.peek("k")->is_list();
-  const auto wanted = is_list ? params.get<std::vector<int64_t>>("k")
-                              : std::vector<int64_t>{params.get<int64_t>("k")};
-  if (wanted.empty()) throw params.error("k", "expected at least one number");
-  for (const int64_t k : wanted) {
-    if (k >= 1 && k <= classes) continue;
-    throw params.error(
-        "k", fmt::format("expected 1 to {}, the number of classes, found {}", classes, k));
-  }
-  return wanted;
-}
+};
 
-Logs top_k(const CallbackArguments& arguments) {
-  const Classes classes(arguments, /*needs_scores=*/true);
-  const std::vector<int64_t> wanted = read_k(arguments.params, classes.count());
+struct TopParams {
+  ClassKeys keys;
+  TopNumbers numbers;
+
+  void declare(Parameters& p) {
+    keys.declare(p, "the key of the scores [classes, ...] in the outputs");
+    numbers.declare(p);
+  }
+};
+
+Logs top_k(const CallbackArguments& arguments, const TopParams& params) {
+  const Classes classes(arguments, params.keys, /*needs_scores=*/true);
+  const std::vector<int64_t> wanted = params.numbers.of(classes.count(), arguments.params);
   const at::Tensor numbers = at::arange(classes.count());
   std::vector<int64_t> hits(wanted.size(), 0);
   int64_t rows = 0;
@@ -75,14 +93,11 @@ Logs top_k(const CallbackArguments& arguments) {
 }
 
 STEPOP_REGISTER_CALLBACK(
-    top_k, top_k,
-    {"The share of examples whose class is among those with the k largest logits.",
-     {{"logits", "logits", "the key of the scores [classes, ...] in the outputs"},
-      {"target", "class",
-       "the key of the true classes, in the outputs or the dataset's labels; -100 does not count"},
-      {"k", "[1, 5]", "one or several; by default 5 needs five classes"}}});
+    top_k, top_k, {"The share of examples whose class is among those with the k largest logits."});
 STEPOP_CALLBACK_KEYS(top_k, {"logits", KeyParameter::From::kFile}, {"target"});
-STEPOP_CLASS_CHECK(top_k, [](const Config& params, int64_t classes) { read_k(params, classes); });
+STEPOP_CLASS_CHECK(top_k, [](const Config& params, int64_t classes) {
+  read_parameters<TopNumbers>(params).of(classes, params);
+});
 
 }  // namespace
 }  // namespace stepop

@@ -40,6 +40,28 @@ struct CallbackArguments {
 using CallbackRegistry = Registry<Logs(const CallbackArguments&)>;
 CallbackRegistry& callbacks();
 
+/// A callback with parameters is a function of the arguments and its `Params`, which declares them.
+template <class Params>
+using CallbackWith = Logs (*)(const CallbackArguments&, const Params&);
+
+inline CallbackRegistry::Factory callback_of(CallbackRegistry::Factory function) {
+  return function;
+}
+template <class Params>
+CallbackRegistry::Factory callback_of(CallbackWith<Params> function) {
+  return [function](const CallbackArguments& arguments) {
+    return function(arguments, read_parameters<Params>(arguments.params));
+  };
+}
+inline About about_callback(const CallbackRegistry::Factory& /*function*/, About given = {}) {
+  return given;
+}
+template <class Params>
+About about_callback(CallbackWith<Params> /*function*/, About given = {}) {
+  given.parameters = parameters_of<Params>();
+  return given;
+}
+
 /// A parameter of a callback that names a key, or a list of keys, so that a missing key is found
 /// before a run begins.
 struct KeyParameter {
@@ -70,7 +92,8 @@ OrderedMap<CallbackCheck>& callback_checks();
   [[maybe_unused]] static const auto& STEPOP_CONCAT(stepop_keys_, __COUNTER__) = \
       ::stepop::keys_of_callbacks().set(#name, {__VA_ARGS__})
 
-/// Registers a function `Logs function(const CallbackArguments&)` under `name`:
-/// STEPOP_REGISTER_CALLBACK(accuracy, accuracy, {"What it does.", {{"logits", "logits", "key"}}});
-#define STEPOP_REGISTER_CALLBACK(name, function, ...) \
-  STEPOP_REGISTER(::stepop::callbacks(), #name, function, __VA_ARGS__)
+/// Registers a function `Logs function(const CallbackArguments&)`, or one with `const Params&`
+/// behind, under `name`: STEPOP_REGISTER_CALLBACK(accuracy, accuracy, {"What it does."});
+#define STEPOP_REGISTER_CALLBACK(name, function, ...)                            \
+  STEPOP_REGISTER(::stepop::callbacks(), #name, ::stepop::callback_of(function), \
+                  ::stepop::about_callback(function __VA_OPT__(, ) __VA_ARGS__))

@@ -20,7 +20,8 @@ std::vector<std::string> named_keys(const Config& params, const std::string& par
                                     const std::string& usual) {
   const Value* value = params.peek(parameter);
   if (value == nullptr || value->is_null()) {
-    const bool is_none = usual.empty() || usual == "null" || usual.starts_with('[');
+    const bool is_none =
+        usual.empty() || usual == "none" || usual == "null" || usual.starts_with('[');
     return is_none ? std::vector<std::string>{} : std::vector{usual};
   }
   if (value->is_text()) return {value->as_text()};

@@ -25,10 +25,9 @@ bool are_scores(const std::vector<int64_t>& shape, const std::vector<int64_t>& o
          std::equal(of_classes.begin(), of_classes.end(), shape.begin() + 1);
 }
 
-RowValues find_scores(const CallbackArguments& arguments, const RowValues& truth,
-                      bool needs_scores) {
+RowValues find_scores(const CallbackArguments& arguments, const std::string& key,
+                      const RowValues& truth, bool needs_scores) {
   const EvalFile& file = arguments.data_out;
-  const auto key = arguments.params.get("logits", "logits");
   if (file.keys_named(key).empty()) {
     throw Error(
         fmt::format("no logits: {} has no outputs/{}; it has: {}; name another key by \"logits\"",
@@ -51,9 +50,8 @@ RowValues find_scores(const CallbackArguments& arguments, const RowValues& truth
                           shape_text(found.shape())));
 }
 
-RowValues find_truth(const CallbackArguments& arguments) {
+RowValues find_truth(const CallbackArguments& arguments, const std::string& key) {
   const EvalFile& file = arguments.data_out;
-  const auto key = arguments.params.get("target", "class");
   if (file.keys_named(key).empty()) {
     std::string reason = "neither the dataset's labels nor " + file.path() + " have";
     bool is_there = false;
@@ -78,8 +76,19 @@ RowValues find_truth(const CallbackArguments& arguments) {
 
 }  // namespace
 
-Classes::Classes(const CallbackArguments& arguments, bool needs_scores)
-    : truth_(find_truth(arguments)), scores_(find_scores(arguments, truth_, needs_scores)) {
+void ClassKeys::declare(Parameters& p, std::string_view about_logits) {
+  p.add("logits", logits, about_logits);
+  p.add("target", target,
+        "the key of the true classes, in the outputs or the dataset's labels; -100 does not count");
+}
+
+void ClassNames::declare(Parameters& p) {
+  p.add("class_names", class_names, "their names in order; by default those of the data");
+}
+
+Classes::Classes(const CallbackArguments& arguments, const ClassKeys& keys, bool needs_scores)
+    : truth_(find_truth(arguments, keys.target)),
+      scores_(find_scores(arguments, keys.logits, truth_, needs_scores)) {
   has_scores_ = scores_.shape() != truth_.shape();
   if (has_scores_) {
     count_ = scores_.shape()[0];
@@ -161,30 +170,20 @@ OrderedMap<ClassCheck>& class_checks() {
 }
 
 void check_class_names(const Config& params, int64_t classes) {
-  const auto names = params.get("class_names", std::vector<std::string>{});
+  const auto names = read_parameters<ClassNames>(params).class_names;
   if (names.empty() || static_cast<int64_t>(names.size()) == classes) return;
   throw params.error("class_names",
                      fmt::format("expected {} names, found {}", classes, names.size()));
 }
 
-std::vector<std::string> class_names(const CallbackArguments& arguments, int64_t count) {
+std::vector<std::string> class_names(const CallbackArguments& arguments, const ClassNames& given,
+                                     const std::string& target, int64_t count) {
   check_class_names(arguments.params, count);
-  auto names = arguments.params.get("class_names", std::vector<std::string>{});
-  if (!names.empty()) return names;
-  names = class_names_of(arguments.config, arguments.params.get("target", "class"));
+  if (!given.class_names.empty()) return given.class_names;
+  auto names = class_names_of(arguments.config, target);
   names.resize(std::min(names.size(), static_cast<size_t>(count)));
   while (static_cast<int64_t>(names.size()) < count) names.push_back(std::to_string(names.size()));
   return names;
-}
-
-std::vector<Parameter> class_parameters(std::vector<Parameter> more) {
-  std::vector<Parameter> all = {
-      {"logits", "logits",
-       "the key of the scores [classes, ...], or of the predicted classes, as integers"},
-      {"target", "class",
-       "the key of the true classes, in the outputs or the dataset's labels; -100 does not count"}};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
 }
 
 }  // namespace stepop

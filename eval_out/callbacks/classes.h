@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "eval_out/callbacks/callback.h"
@@ -14,6 +15,24 @@ namespace stepop {
 /// The true class of what no callback of classes counts, as in cross entropy.
 inline constexpr int64_t kLeftOutClass = -100;
 
+/// The parameters that name what Classes reads.
+struct ClassKeys {
+  std::string logits = "logits";
+  std::string target = "class";
+
+  void declare(Parameters& p) {
+    declare(p, "the key of the scores [classes, ...], or of the predicted classes, as integers");
+  }
+  void declare(Parameters& p, std::string_view about_logits);
+};
+
+/// The parameter `class_names`; empty for those of the data.
+struct ClassNames {
+  std::vector<std::string> class_names = {};
+
+  void declare(Parameters& p);
+};
+
 /// The predicted and the true class of each row, or of each of its pixels or tokens, read block by
 /// block. The parameter `target` names the true classes, integers [...] in the file or in the
 /// dataset's labels; `logits` names scores [classes, ...], or integers [...], the classes
@@ -22,7 +41,7 @@ class Classes {
  public:
   /// Throws Error, with the available keys, for missing keys and for other shapes. With
   /// `needs_scores`, classes in place of scores are an error.
-  explicit Classes(const CallbackArguments& arguments, bool needs_scores = false);
+  Classes(const CallbackArguments& arguments, const ClassKeys& keys, bool needs_scores = false);
 
   /// The number of classes: the number of scores, or else the largest class that occurs plus one.
   int64_t count() const { return count_; }
@@ -54,10 +73,11 @@ class Classes {
   int64_t count_ = -1;  ///< -1 until it is known.
 };
 
-/// The names of `count` classes: the parameter `class_names`, or else those that the config has for
-/// the key `target`, or else the classes' numbers. Throws UsageError when the parameter does not
-/// have `count` names.
-std::vector<std::string> class_names(const CallbackArguments& arguments, int64_t count);
+/// The names of `count` classes: those given, or else those that the config has for the key
+/// `target`, or else the classes' numbers. Throws UsageError unless `count` names are given, or
+/// none.
+std::vector<std::string> class_names(const CallbackArguments& arguments, const ClassNames& given,
+                                     const std::string& target, int64_t count);
 
 /// What a callback that counts classes says of its parameters, once it is known how many classes
 /// there are, by its registered name: found before a run begins. Throws UsageError.
@@ -66,9 +86,6 @@ OrderedMap<ClassCheck>& class_checks();
 
 /// A ClassCheck of `class_names`.
 void check_class_names(const Config& params, int64_t classes);
-
-/// The parameters of Classes, for registrations.
-std::vector<Parameter> class_parameters(std::vector<Parameter> more = {});
 
 }  // namespace stepop
 

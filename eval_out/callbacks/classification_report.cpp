@@ -29,9 +29,21 @@ struct Report {
   ReportRow weighted{"weighted average"};
 };
 
-Report make_report(const CallbackArguments& arguments) {
-  const Classes classes(arguments);
-  const auto names = class_names(arguments, classes.count());
+struct ReportParams {
+  ClassKeys keys;
+  bool by_class = false;
+  ClassNames names;
+
+  void declare(Parameters& p) {
+    keys.declare(p);
+    p.add("by_class", by_class, "log those of each class as well");
+    names.declare(p);
+  }
+};
+
+Report make_report(const CallbackArguments& arguments, const ReportParams& params) {
+  const Classes classes(arguments, params.keys);
+  const auto names = class_names(arguments, params.names, params.keys.target, classes.count());
   at::Tensor hits = at::zeros({classes.count()}, at::kLong);
   at::Tensor predictions = hits.clone();
   at::Tensor support = hits.clone();
@@ -81,9 +93,8 @@ std::string table(const Report& report) {
                             report.accuracy, "", "", report.macro.support);
 }
 
-Logs classification_report(const CallbackArguments& arguments) {
-  const bool by_class = arguments.params.get("by_class", false);
-  const Report report = make_report(arguments);
+Logs classification_report(const CallbackArguments& arguments, const ReportParams& params) {
+  const Report report = make_report(arguments, params);
   write_file_atomically(arguments.path_of("report.txt"), table(report));
   Logs logs;
   const auto log = [&](const std::string& prefix, const ReportRow& row) {
@@ -94,17 +105,14 @@ Logs classification_report(const CallbackArguments& arguments) {
   logs.scalars.set("accuracy", report.accuracy);
   log("macro_", report.macro);
   log("weighted_", report.weighted);
-  if (!by_class) return logs;
+  if (!params.by_class) return logs;
   for (const ReportRow& row : report.classes) log(row.name + "/", row);
   return logs;
 }
 
 STEPOP_REGISTER_CALLBACK(
     classification_report, classification_report,
-    {"Precision, recall and F1 of each class, their plain and their weighted averages.",
-     class_parameters({{"by_class", "false", "log those of each class as well"},
-                       {"class_names", "[]",
-                        "their names in order; by default those of the data"}})});
+    {"Precision, recall and F1 of each class, their plain and their weighted averages."});
 STEPOP_CALLBACK_KEYS(classification_report, {"logits", KeyParameter::From::kFile}, {"target"});
 STEPOP_CLASS_CHECK(classification_report, check_class_names);
 

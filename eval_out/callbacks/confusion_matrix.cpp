@@ -178,14 +178,26 @@ std::string matrix_picture(const at::Tensor& counts, const at::Tensor& shares,
   return canvas.png();
 }
 
-Logs confusion_matrix(const CallbackArguments& arguments) {
-  const bool normalize = arguments.params.get("normalize", false);
-  const Classes classes(arguments);
+struct MatrixParams {
+  ClassKeys keys;
+  bool normalize = false;
+  ClassNames names;
+
+  void declare(Parameters& p) {
+    keys.declare(p);
+    p.add("normalize", normalize, "shares of each true class instead of counts");
+    names.declare(p);
+  }
+};
+
+Logs confusion_matrix(const CallbackArguments& arguments, const MatrixParams& params) {
+  const bool normalize = params.normalize;
+  const Classes classes(arguments, params.keys);
   if (classes.count() > kMostMatrixClasses) {
     throw Error(fmt::format("a confusion matrix has at most {} classes, found {}",
                             kMostMatrixClasses, classes.count()));
   }
-  const auto names = class_names(arguments, classes.count());
+  const auto names = class_names(arguments, params.names, params.keys.target, classes.count());
   const at::Tensor counts = count_pairs(classes);
   const at::Tensor normalized = shares(counts);
   write_csv(arguments.path_of("matrix.csv"), normalize ? normalized : counts, names);
@@ -202,10 +214,7 @@ Logs confusion_matrix(const CallbackArguments& arguments) {
 
 STEPOP_REGISTER_CALLBACK(
     confusion_matrix, confusion_matrix,
-    {"How often each class was taken for each other, as a table and a picture.",
-     class_parameters({{"normalize", "false", "shares of each true class instead of counts"},
-                       {"class_names", "[]",
-                        "their names in order; by default those of the data"}})});
+    {"How often each class was taken for each other, as a table and a picture."});
 STEPOP_CALLBACK_KEYS(confusion_matrix, {"logits", KeyParameter::From::kFile}, {"target"});
 STEPOP_CLASS_CHECK(confusion_matrix, check_class_names);
 

@@ -3,7 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/callbacks/row_values.h"
 #include "eval_out/hdf5/hdf5_values.h"
 #include "runtime/core/base/number_text.h"
@@ -14,7 +19,24 @@
 namespace stepop {
 namespace {
 
-constexpr int64_t kMostExamples = 400;
+struct ExampleParams {
+  std::string image = "image";
+  std::string by = "loss";
+  std::string mode = "min";
+  int64_t count = 16;
+  std::vector<std::string> show;
+  int64_t seed = 1;
+
+  void declare(Parameters& p) {
+    p.add("image", image, "the key of the images, in the outputs or the dataset");
+    p.add("by", by, "the key of the number that says which are good");
+    p.add("mode", mode, "min: the smallest is the best; max: the largest", one_of({"min", "max"}));
+    p.add("count", count, "how many examples a picture has", at_least(1).at_most(400));
+    p.add("show", show, "more keys to write below an image; of a vector, the place of its largest");
+    p.add("seed", seed, "which random ones", at_least(0));
+  }
+};
+
 struct ExampleRow {
   int64_t row;
   double value;
@@ -126,12 +148,12 @@ std::string value_text(const RowValues& values, const std::string& key, int64_t 
 struct Sources {
   using From = RowValues::From;
 
-  explicit Sources(const CallbackArguments& arguments)
+  Sources(const CallbackArguments& arguments, const ExampleParams& params)
       : file(arguments.data_out),
-        by_key(arguments.params.get("by", "loss")),
-        images(arguments, arguments.params.get("image", "image"), "image", From::kFileOrDataset),
+        by_key(params.by),
+        images(arguments, params.image, "image", From::kFileOrDataset),
         by(arguments, by_key, "by", From::kFileOrDataset),
-        shown_keys(arguments.params.get("show", std::vector<std::string>{})) {
+        shown_keys(params.show) {
     check_images(images, Channels::kAny);
     if (!by.shape().empty() || c10::isComplexType(by.dtype())) {
       throw Error(fmt::format("{} must hold one number an example to sort them by, found {}",
@@ -171,25 +193,10 @@ struct Sources {
   std::vector<RowValues> shown;
 };
 
-/// Whether the smallest value is the best.
-bool read_mode(const Config& params) {
-  const auto mode = params.get("mode", "min");
-  if (mode == "min" || mode == "max") return mode == "min";
-  throw params.error("mode", fmt::format("expected min or max, which of the values are good, "
-                                         "found \"{}\"",
-                                         mode));
-}
-
-Logs examples(const CallbackArguments& arguments) {
-  const Config& params = arguments.params;
-  const bool least_is_best = read_mode(params);
-  const int64_t count = params.get_at_least("count", 1, 16);
-  if (count > kMostExamples) {
-    throw params.error("count", fmt::format("expected {} or less, found {}", kMostExamples, count));
-  }
-  const auto seed = static_cast<uint64_t>(params.get_at_least("seed", 0, 1));
-  const Sources sources(arguments);
-  const ChosenRows chosen = choose(sources.by, static_cast<size_t>(count), least_is_best, seed);
+Logs examples(const CallbackArguments& arguments, const ExampleParams& params) {
+  const Sources sources(arguments, params);
+  const ChosenRows chosen = choose(sources.by, static_cast<size_t>(params.count),
+                                   params.mode == "min", static_cast<uint64_t>(params.seed));
   std::string table = fmt::format("set,index,{}\n", csv_cell(sources.by_key));
   for (const auto& [name, rows] :
        {std::pair{"best", &chosen.best}, std::pair{"worst", &chosen.worst},
@@ -209,13 +216,7 @@ Logs examples(const CallbackArguments& arguments) {
 
 STEPOP_REGISTER_CALLBACK(
     examples, examples,
-    {"Pictures of the best, the worst and random examples by a label; NaN is the worst.",
-     {{"image", "image", "the key of the images, in the outputs or the dataset"},
-      {"by", "loss", "the key of the number that says which are good"},
-      {"mode", "min", "min: the smallest is the best; max: the largest"},
-      {"count", "16", "how many examples a picture has"},
-      {"show", "[]", "more keys to write below an image; of a vector, the place of its largest"},
-      {"seed", "1", "which random ones"}}});
+    {"Pictures of the best, the worst and random examples by a label; NaN is the worst."});
 STEPOP_CALLBACK_KEYS(examples, {"image"}, {"by"}, {"show"});
 
 }  // namespace

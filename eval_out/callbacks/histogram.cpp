@@ -6,8 +6,13 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "eval_out/callbacks/callback.h"
+#include "eval_out/callbacks/evaluation_callbacks.h"
 #include "eval_out/callbacks/row_values.h"
 #include "runtime/core/base/json_text.h"
 #include "runtime/core/pictures/axes.h"
@@ -16,8 +21,6 @@
 
 namespace stepop {
 namespace {
-
-constexpr int64_t kMostBins = 10'000;
 
 /// The result of one pass over the numbers; infinite numbers and NaN are only counted.
 struct Moments {
@@ -60,10 +63,24 @@ void for_all_numbers(const RowValues& values, const Look& look) {
   });
 }
 
+struct HistogramParams {
+  std::string of = "loss";
+  int64_t bins = 50;
+  std::optional<std::vector<double>> range;
+
+  void declare(Parameters& p) {
+    p.add("of", of, "the key of the numbers, in the outputs, the labels or the dataset");
+    p.add("bins", bins, "how many ranges of equal width they are counted in",
+          at_least(1).at_most(10'000));
+    p.add("range", range, "[low, high] of the bins, by default from the smallest to the largest");
+  }
+};
+
 /// The parameter `range`, or else the range of the numbers.
-std::pair<double, double> range_of(const Config& params, const RowValues& values,
-                                   const Moments& moments, int64_t bins) {
-  if (!params.has("range")) {
+std::pair<double, double> range_of(const Config& config, const HistogramParams& params,
+                                   const RowValues& values, const Moments& moments) {
+  const int64_t bins = params.bins;
+  if (!params.range) {
     if (!std::isfinite(moments.max - moments.min)) {
       throw Error(
           fmt::format("{} goes from {} to {}, too far for bins of equal width; give a "
@@ -72,12 +89,12 @@ std::pair<double, double> range_of(const Config& params, const RowValues& values
     }
     return range_with_room(moments.min, moments.max, bins);
   }
-  const auto range = params.get<std::vector<double>>("range");
+  const auto& range = *params.range;
   if (range.size() != 2 || !(range[0] < range[1]) || !std::isfinite(range[1] - range[0])) {
-    throw params.error("range", "expected two numbers, the smaller one first, such as [0, 1]");
+    throw config.error("range", "expected two numbers, the smaller one first, such as [0, 1]");
   }
   if (range_with_room(range[0], range[1], bins) != std::pair{range[0], range[1]}) {
-    throw params.error("range", fmt::format("is too narrow for {} bins", bins));
+    throw config.error("range", fmt::format("is too narrow for {} bins", bins));
   }
   return {range[0], range[1]};
 }
@@ -95,15 +112,9 @@ std::string to_json(const Histogram& histogram, const Moments& moments) {
   return write_json(json) + "\n";
 }
 
-Logs histogram(const CallbackArguments& arguments) {
-  const Config& params = arguments.params;
-  const auto key = params.get("of", "loss");
-  const RowValues values(arguments, key, "of", RowValues::From::kFileOrDataset);
+Logs histogram(const CallbackArguments& arguments, const HistogramParams& params) {
+  const RowValues values(arguments, params.of, "of", RowValues::From::kFileOrDataset);
   if (c10::isComplexType(values.dtype())) throw Error(values.name() + " holds complex numbers");
-  const int64_t bins = params.get_at_least("bins", 1, 50);
-  if (bins > kMostBins)
-    throw params.error("bins", fmt::format("expected {} or less, found {}", kMostBins, bins));
-
   Moments moments;
   for_all_numbers(values, [&](const at::Tensor& numbers) { moments.add(numbers); });
   if (moments.count + moments.nan + moments.infinite == 0) {
@@ -113,8 +124,9 @@ Logs histogram(const CallbackArguments& arguments) {
     throw Error(fmt::format("{} has no finite number: {} are NaN, {} infinite", values.name(),
                             moments.nan, moments.infinite));
   }
-  const auto [low, high] = range_of(params, values, moments, bins);
-  Histogram found{values.name(), low, high, std::vector<int64_t>(static_cast<size_t>(bins), 0)};
+  const auto [low, high] = range_of(arguments.params, params, values, moments);
+  Histogram found{values.name(), low, high,
+                  std::vector<int64_t>(static_cast<size_t>(params.bins), 0)};
   for_all_numbers(values, [&](const at::Tensor& numbers) { found.add(numbers); });
 
   write_file_atomically(arguments.path_of("counts.json"), to_json(found, moments));
@@ -130,10 +142,7 @@ Logs histogram(const CallbackArguments& arguments) {
 
 STEPOP_REGISTER_CALLBACK(
     histogram, histogram,
-    {"How often which numbers occur in a label or an output, as a picture and counts.",
-     {{"of", "loss", "the key of the numbers, in the outputs, the labels or the dataset"},
-      {"bins", "50", "how many ranges of equal width they are counted in"},
-      {"range", "null", "[low, high] of the bins, by default from the smallest to the largest"}}});
+    {"How often which numbers occur in a label or an output, as a picture and counts."});
 STEPOP_CALLBACK_KEYS(histogram, {"of"});
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,20 +17,25 @@
 namespace stepop {
 namespace {
 
-ImageEncoding read_encoding(const Config& params) {
-  const auto format = params.get("format", "png");
-  if (format != "png" && format != "jpeg") {
-    throw params.error("format", fmt::format("expected png or jpeg, found \"{}\"", format));
+struct ImageFileParams {
+  std::vector<std::string> images;
+  std::optional<std::string> by;
+  std::string format = "png";
+  int64_t quality = ImageEncoding::kDefaultQuality;
+
+  void declare(Parameters& p) {
+    p.require("images", images,
+              "the keys of the images, in the outputs or the dataset: [prediction]");
+    p.add("by", by, "key of one number an example: a folder for each of its values");
+    p.add("format", format, "png or jpeg", one_of({"png", "jpeg"}));
+    p.add("quality", quality, "of a JPEG, 1 to 100", at_least(1).at_most(100));
   }
-  const int64_t quality = params.get_between("quality", 1, 100, ImageEncoding::kDefaultQuality);
-  return {.is_jpeg = format == "jpeg", .quality = static_cast<int>(quality)};
-}
+};
 
 /// One value for each row, as the name of a folder.
 class FolderOfRow {
  public:
-  explicit FolderOfRow(const CallbackArguments& arguments) {
-    const auto key = arguments.params.get("by", "none");
+  FolderOfRow(const CallbackArguments& arguments, const std::string& key) {
     if (key == "none") return;
     values_ = std::make_unique<RowValues>(arguments, key, "by", RowValues::From::kFileOrDataset);
     if (values_->shape().empty() && !c10::isComplexType(values_->dtype())) return;
@@ -47,14 +54,14 @@ class FolderOfRow {
 };
 
 /// Writes each image of some keys as a file that has the number of its example.
-Logs image_files(const CallbackArguments& arguments) {
-  const Config& params = arguments.params;
-  const ImageEncoding encoding = read_encoding(params);
-  const FolderOfRow folder_of_row(arguments);
+Logs image_files(const CallbackArguments& arguments, const ImageFileParams& params) {
+  const ImageEncoding encoding{.is_jpeg = params.format == "jpeg",
+                               .quality = static_cast<int>(params.quality)};
+  const FolderOfRow folder_of_row(arguments, params.by.value_or("none"));
   const EvalFile& file = arguments.data_out;
   Logs logs;
   int64_t count = 0;
-  for (const auto& key : params.get<std::vector<std::string>>("images")) {
+  for (const auto& key : params.images) {
     const RowValues images(arguments, key, "images", RowValues::From::kFileOrDataset);
     check_images(images, Channels::kAny);
     for (int64_t row = 0; row < images.rows(); ++row) {
@@ -71,15 +78,11 @@ Logs image_files(const CallbackArguments& arguments) {
   return logs;
 }
 
-STEPOP_REGISTER_CALLBACK(
-    image_files, image_files,
-    {"Each image as a file, <key>/<the example's number>.png.",
-     {{"images", "", "the keys of the images, in the outputs or the dataset: [prediction]"},
-      {"by", "none", "key of one number an example: a folder for each of its values"},
-      {"format", "png", "png or jpeg"},
-      {"quality", "90", "of a JPEG, 1 to 100"}}});
+STEPOP_REGISTER_CALLBACK(image_files, image_files,
+                         {"Each image as a file, <key>/<the example's number>.png."});
 STEPOP_CALLBACK_KEYS(image_files, {"images"});
-STEPOP_CALLBACK_CHECK(image_files, [](const Config& params) { read_encoding(params); });
+STEPOP_CALLBACK_CHECK(image_files,
+                      [](const Config& params) { read_parameters<ImageFileParams>(params); });
 
 }  // namespace
 }  // namespace stepop

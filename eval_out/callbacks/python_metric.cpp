@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,9 +13,6 @@
 
 namespace stepop {
 namespace {
-
-constexpr std::array<std::string_view, 4> kTransforms = {"raw", "argmax", "softmax", "sigmoid"};
-constexpr int64_t kMostResamples = 100'000;
 
 /// The exit status with a reason, as in stepop/eval/metric.py.
 constexpr int kRefused = 65;
@@ -38,44 +35,53 @@ except ModuleNotFoundError as error:
 main()
 )py";
 
-Logs python_metric(const CallbackArguments& arguments) {
+/// What stepop/eval/metric.py reads; here it is checked before a run begins.
+struct PythonMetricParams {
+  std::string prediction_as = "raw";
+  std::optional<std::string> by;
+  int64_t bootstrap = 0;
+  bool plot = false;
+  std::optional<std::string> python;
+
+  void declare(Parameters& p) {
+    const Config* config = p.describe_required(
+        "metric", "text", "torchmetrics.AUROC, sklearn.metrics.f1_score, my_metrics.py:my_metric");
+    if (config != nullptr) read_python_object(*config, "metric", "my_metric");
+    config = p.describe({"kwargs", "{}", "the metric's own arguments", false, {.kind = "map"}});
+    if (config != nullptr) read_python_kwargs(*config);
+    declare_key(p, "prediction", "logits", "the key of the predictions, in the outputs or labels");
+    p.add("prediction_as", prediction_as, "raw, argmax, softmax or sigmoid, applied before",
+          one_of({"raw", "argmax", "softmax", "sigmoid"}));
+    declare_key(p, "target", "class", "the key of the truth, in the outputs or labels");
+    p.add("by", by, "a key of texts or whole numbers: the metric of each group as well");
+    p.add("bootstrap", bootstrap, "how many resamples of the examples give a 95 % interval",
+          at_least(0).at_most(100'000));
+    p.add("plot", plot, "a picture, by the metric's plot() and matplotlib");
+    p.add("python", python, "the Python; none: that of the tree's .venv, else on the PATH");
+  }
+
+  static void declare_key(Parameters& p, const char* name, const char* usual, const char* about) {
+    const Config* config = p.describe({name, usual, about, false, {.kind = "text"}});
+    if (config != nullptr && config->has(name)) config->get<std::string>(name);
+  }
+};
+
+Logs python_metric(const CallbackArguments& arguments, const PythonMetricParams& /*params*/) {
   return run_metric(arguments, {.name = fmt::format("{} {}", kPythonMetric, arguments.name),
                                 .words = {"-c", kStart, find_python_package(), arguments.name},
                                 .refusal = kRefused});
 }
 
-STEPOP_REGISTER_CALLBACK(
-    PythonMetric, python_metric,
-    {"A metric of torchmetrics, of scikit-learn or of your own, in Python.",
-     {{"metric", "", "torchmetrics.AUROC, sklearn.metrics.f1_score, my_metrics.py:my_metric"},
-      {"kwargs", "{}", "the metric's own arguments"},
-      {"prediction", "logits", "the key of the predictions, in the outputs or labels"},
-      {"prediction_as", "raw", "raw, argmax, softmax or sigmoid, applied before"},
-      {"target", "class", "the key of the truth, in the outputs or labels"},
-      {"by", "null", "a key of texts or whole numbers: the metric of each group as well"},
-      {"bootstrap", "0", "how many resamples of the examples give a 95 % interval"},
-      {"plot", "false", "a picture, by the metric's plot() and matplotlib"},
-      {"python", "python3", "the Python, by default that of the tree's .venv, else on the PATH"}}});
+STEPOP_REGISTER_CALLBACK(PythonMetric, python_metric,
+                         {"A metric of torchmetrics, of scikit-learn or of your own, in Python."});
 STEPOP_CALLBACK_KEYS(PythonMetric, {"prediction", KeyParameter::From::kFile},
                      {"target", KeyParameter::From::kFile}, {"by", KeyParameter::From::kFile});
 
 }  // namespace
 
 void check_python_metric(const Config& config, std::string_view path, const Config& params) {
-  read_python_object(params, "metric", "my_metric");
-  read_python_kwargs(params);
+  read_parameters<PythonMetricParams>(params);
   params.claim("kwargs");
-  for (const char* key : {"prediction", "target", "by"}) {
-    if (params.has(key)) params.get<std::string>(key);
-  }
-  const auto transform = params.get("prediction_as", "raw");
-  if (std::ranges::find(kTransforms, transform) == kTransforms.end()) {
-    throw params.error(
-        "prediction_as",
-        fmt::format("expected raw, argmax, softmax or sigmoid, found \"{}\"", transform));
-  }
-  params.get_between("bootstrap", 0, kMostResamples, 0);
-  params.get("plot", false);
   check_python(params.get<std::string>("metric"), config, path, params);
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,27 +71,33 @@ void check_shapes(const RowValues& prediction, const RowValues& target) {
   check_pair(prediction, target);
 }
 
-/// The parameter `names`; empty without it.
-std::vector<std::string> names_of_numbers(const Config& params, const RowValues& target,
-                                          int64_t numbers) {
-  if (!params.has("names")) return {};
-  auto names = params.get<std::vector<std::string>>("names");
-  if (static_cast<int64_t>(names.size()) == numbers) return names;
-  throw params.error("names", fmt::format("expected {}, one for each number of {}, found {}",
-                                          numbers, target.name(), names.size()));
-}
+struct RegressionParams {
+  std::string prediction = "prediction";
+  std::string target = "target";
+  std::optional<std::vector<std::string>> names;
 
-Logs regression(const CallbackArguments& arguments) {
+  void declare(Parameters& p) {
+    p.add("prediction", prediction, "the key of the predicted numbers in the outputs");
+    p.add("target", target, "the key of the true ones, in the outputs or the dataset");
+    p.add("names", names,
+          "what the numbers of a row are, in order: each has values of its own, <name>/mae");
+  }
+};
+
+Logs regression(const CallbackArguments& arguments, const RegressionParams& params) {
   using From = RowValues::From;
-  const RowValues prediction(arguments, arguments.params.get("prediction", "prediction"),
-                             "prediction", From::kFile);
-  const RowValues target(arguments, arguments.params.get("target", "target"), "target",
-                         From::kFileOrDataset);
+  const RowValues prediction(arguments, params.prediction, "prediction", From::kFile);
+  const RowValues target(arguments, params.target, "target", From::kFileOrDataset);
   check_shapes(prediction, target);
   int64_t numbers = 1;
   for (const int64_t length : target.shape()) numbers *= length;
   if (numbers == 0) throw Error(target.name() + " holds no numbers");
-  const auto names = names_of_numbers(arguments.params, target, numbers);
+  const auto names = params.names.value_or(std::vector<std::string>());
+  if (params.names && static_cast<int64_t>(names.size()) != numbers) {
+    throw arguments.params.error(
+        "names", fmt::format("expected {}, one for each number of {}, found {}", numbers,
+                             target.name(), names.size()));
+  }
   Sums sums(numbers);
   const int64_t rows = std::min(prediction.rows_per_block(), target.rows_per_block());
   for_each_block(prediction.rows(), rows, [&](int64_t first, int64_t count) {
@@ -117,11 +124,7 @@ Logs regression(const CallbackArguments& arguments) {
 
 STEPOP_REGISTER_CALLBACK(
     regression, regression,
-    {"Mean absolute error, root mean squared error and R2 of predicted numbers.",
-     {{"prediction", "prediction", "the key of the predicted numbers in the outputs"},
-      {"target", "target", "the key of the true ones, in the outputs or the dataset"},
-      {"names", "null",
-       "what the numbers of a row are, in order: each has values of its own, <name>/mae"}}});
+    {"Mean absolute error, root mean squared error and R2 of predicted numbers."});
 STEPOP_CALLBACK_KEYS(regression, {"prediction", KeyParameter::From::kFile}, {"target"});
 
 }  // namespace

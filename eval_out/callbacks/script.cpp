@@ -188,16 +188,26 @@ Logs run_metric(const CallbackArguments& arguments, const MetricProgram& program
 
 namespace {
 
-Logs script(const CallbackArguments& arguments) {
-  return run_script(arguments, arguments.params.get_path("path"));
+struct ScriptParams {
+  std::string path;
+  std::optional<std::string> python;
+
+  void declare(Parameters& p) {
+    const Config* config =
+        p.describe_required("path", "path", "the script; other keys are handed to it");
+    if (config != nullptr) path = config->get_path("path");
+    p.add("python", python, "the Python; none: that of the tree's .venv, else on the PATH");
+  }
+};
+
+Logs script(const CallbackArguments& arguments, const ScriptParams& params) {
+  return run_script(arguments, params.path);
 }
 
 STEPOP_REGISTER_CALLBACK(
     Script, script,
     {"A Python script, `python SCRIPT OUTPUTS ROOT --key value ...`, that prints its scalars as "
-     "JSON.",
-     {{"path", "", "the script; other keys are handed to it", true},
-      {"python", "python3", "the Python, by default that of the tree's .venv, else on the PATH"}}});
+     "JSON."});
 
 }  // namespace
 }  // namespace stepop

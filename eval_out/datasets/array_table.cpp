@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/components/parameters.h"
 #include "runtime/core/config/config.h"
 
 namespace stepop {
@@ -66,6 +67,10 @@ void add_keys(const Config& params, const std::string& parent, const Value& map,
 }
 
 }  // namespace
+
+void declare_cache_bytes(Parameters& p, int64_t& bytes) {
+  p.add("cache_bytes", bytes, "arrays up to this size in all are kept in memory", at_least(0));
+}
 
 std::optional<std::vector<ArrayKey>> read_array_keys(const Config& params) {
   if (!params.has("keys")) return std::nullopt;

@@ -12,9 +12,11 @@
 namespace stepop {
 
 class Config;
+class Parameters;
 
 /// The default of `cache_bytes`, the number of bytes of arrays that are kept in memory.
 inline constexpr int64_t kArrayCacheBytes = 256'000'000;
+void declare_cache_bytes(Parameters& p, int64_t& bytes);
 
 /// A key in a batch and the array from which it is read.
 struct ArrayKey {

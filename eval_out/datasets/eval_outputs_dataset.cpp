@@ -2,6 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "eval_out/datasets/array_table.h"
 #include "eval_out/datasets/stored_class_names.h"
@@ -32,9 +38,9 @@ std::string key_in_file(const Config& params, const EvalFile& file, const ArrayK
 /// Keys in a batch and in the file.
 using Chosen = std::vector<std::pair<std::string, std::string>>;
 
-Chosen choose(const Config& params, const EvalFile& file) {
+Chosen choose(const Config& params, const EvalFile& file,
+              const std::optional<std::vector<ArrayKey>>& keys) {
   Chosen chosen;
-  const auto keys = read_array_keys(params);
   if (keys) {
     for (const auto& key : *keys) {
       // In a list the group is not part of the key.
@@ -101,17 +107,37 @@ std::vector<int64_t> read_offsets(hid_t file, const EvalFile& outputs, const std
 /// eval_out/README.md for the parameters.
 class EvalOutputsDataset : public Dataset {
  public:
-  explicit EvalOutputsDataset(const Config& params) {
-    const bool allow_incomplete = params.get("allow_incomplete", false);
-    const auto cache_bytes =
-        static_cast<double>(params.get_at_least("cache_bytes", 0, kArrayCacheBytes));
-    const EvalFile file = open(params, allow_incomplete);
+  struct Params {
+    std::string path;
+    std::optional<std::vector<ArrayKey>> keys;
+    std::unique_ptr<Dataset> dataset;
+    bool allow_incomplete = false;
+    int64_t cache_bytes = kArrayCacheBytes;
+
+    void declare(Parameters& p) {
+      p.add("allow_incomplete", allow_incomplete,
+            "whether to take the rows of an evaluation that was cut short");
+      declare_cache_bytes(p, cache_bytes);
+      const Config* config = p.describe_required(
+          "path", "path", "outputs.h5, the folder of an evaluation, or a run: its latest one");
+      if (config != nullptr) path = find_outputs(config->get_path("path"));
+      config = p.describe_optional(
+          "keys", "map | list",
+          "map from a key in the batch to an output or label, {teacher: logits}, or a list; none: "
+          "all, without outputs/ and labels/");
+      if (config != nullptr) keys = read_array_keys(*config);
+      p.add("dataset", dataset, "the dataset that was evaluated, such as {class: Idx, ...}");
+    }
+  };
+
+  EvalOutputsDataset(Params params, const Config& config) : source_(std::move(params.dataset)) {
+    const EvalFile file = open(config, params.path, params.allow_incomplete);
     index_ = numbers(file.index());
-    const auto chosen = choose(params, file);
-    read_arrays(params, file, chosen);
-    number_classes(params, file, chosen);
-    table_.keep(cache_bytes);
-    if (params.has("dataset")) join(params, file, chosen);
+    const auto chosen = choose(config, file, params.keys);
+    read_arrays(config, file, chosen);
+    number_classes(config, file, chosen);
+    table_.keep(static_cast<double>(params.cache_bytes));
+    if (source_) check_joined(config, file, chosen);
   }
 
   int64_t size() const override { return static_cast<int64_t>(index_.size()); }
@@ -177,8 +203,8 @@ class EvalOutputsDataset : public Dataset {
   }
 
  private:
-  static EvalFile open(const Config& params, bool allow_incomplete) {
-    EvalFile file(find_outputs(params.get_path("path")));
+  static EvalFile open(const Config& params, const std::string& path, bool allow_incomplete) {
+    EvalFile file(path);
     params.note_opened("path", file.path());
     if (!file.complete() && !allow_incomplete) {
       throw params.error(
@@ -235,8 +261,7 @@ class EvalOutputsDataset : public Dataset {
   }
 
   /// Finds errors here that would otherwise appear only at the first batch.
-  void join(const Config& params, const EvalFile& file, const Chosen& chosen) {
-    source_ = datasets().build(params, "dataset");
+  void check_joined(const Config& params, const EvalFile& file, const Chosen& chosen) {
     for (size_t row = 0; row < index_.size(); ++row) {
       if (index_[row] >= 0 && index_[row] < source_->size()) continue;
       throw params.error("dataset",
@@ -267,15 +292,9 @@ class EvalOutputsDataset : public Dataset {
 
 STEPOP_REGISTER(
     datasets(), "EvalOutputs",
-    [](const Config& params) { return std::make_unique<EvalOutputsDataset>(params); },
-    {"The outputs of an evaluation, alone or joined with the dataset that they came from.",
-     {{"path", "", "outputs.h5, the folder of an evaluation, or a run: its latest one", true},
-      {"keys", "null",
-       "map from a key in the batch to an output or label, {teacher: logits}, or a list; null: "
-       "all, without outputs/ and labels/"},
-      {"dataset", "null", "the dataset that was evaluated, such as {class: Idx, ...}; null: none"},
-      {"allow_incomplete", "false", "whether to take the rows of an evaluation that was cut short"},
-      {"cache_bytes", "256000000", "arrays up to this size in all are kept in memory"}}});
+    [](const Config& params) { return make_component<EvalOutputsDataset>(params); },
+    about_class<EvalOutputsDataset>(
+        {"The outputs of an evaluation, alone or joined with the dataset that they came from."}));
 
 }  // namespace
 }  // namespace stepop

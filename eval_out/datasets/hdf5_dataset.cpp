@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "eval_out/datasets/array_table.h"
 #include "eval_out/hdf5/hdf5_probe.h"
@@ -32,10 +36,11 @@ const Hdf5Array& find_array(const Config& params, const std::string& path, const
 }
 
 /// The chosen arrays, or all arrays with the most common first dimension.
-std::vector<std::pair<std::string, Hdf5Array>> choose(const Config& params, const std::string& path,
-                                                      const std::vector<Hdf5Array>& arrays) {
+std::vector<std::pair<std::string, Hdf5Array>> choose(
+    const Config& params, const std::string& path, const std::optional<std::vector<ArrayKey>>& keys,
+    const std::vector<Hdf5Array>& arrays) {
   std::vector<std::pair<std::string, Hdf5Array>> chosen;
-  if (const auto keys = read_array_keys(params)) {
+  if (keys) {
     for (const auto& key : *keys) {
       chosen.emplace_back(key.key, find_array(params, path, key, arrays));
     }
@@ -76,20 +81,35 @@ std::vector<std::pair<std::string, Hdf5Array>> choose(const Config& params, cons
 /// Any HDF5 file with arrays [N, ...]; eval_out/README.md has its parameters.
 class Hdf5Dataset : public Dataset {
  public:
-  explicit Hdf5Dataset(const Config& params) {
-    const std::string path = get_file(params, "path");
-    const auto cache_bytes =
-        static_cast<double>(params.get_at_least("cache_bytes", 0, kArrayCacheBytes));
+  struct Params {
+    std::string path;
+    std::optional<std::vector<ArrayKey>> keys;
+    int64_t cache_bytes = kArrayCacheBytes;
+
+    void declare(Parameters& p) {
+      const Config* config = p.describe_required("path", "path", "the file");
+      if (config != nullptr) path = get_file(*config, "path");
+      declare_cache_bytes(p, cache_bytes);
+      config = p.describe_optional(
+          "keys", "map | list",
+          "map from a key in the batch to an array, {image: data/x}, or a list of arrays; none: "
+          "all whose first dimension is the most common one");
+      if (config != nullptr) keys = read_array_keys(*config);
+    }
+  };
+
+  Hdf5Dataset(const Params& params, const Config& config) {
+    const std::string& path = params.path;
     const Hdf5Lock lock;
     probe_hdf5(path);
     const Hdf5Id file = open_hdf5(path);
     const auto arrays = in_hdf5_file(path, [&] { return list_hdf5(file); });
-    for (auto& [key, array] : choose(params, path, arrays)) {
+    for (auto& [key, array] : choose(config, path, params.keys, arrays)) {
       size_ = array.shape[0];
       table_.add(key, Hdf5Rows(file, path, array));
     }
     if (size_ == 0) throw Error(path + ": holds no examples: its arrays have 0 rows");
-    table_.keep(cache_bytes);
+    table_.keep(static_cast<double>(params.cache_bytes));
   }
 
   int64_t size() const override { return size_; }
@@ -117,13 +137,8 @@ class Hdf5Dataset : public Dataset {
 };
 
 STEPOP_REGISTER(
-    datasets(), "Hdf5", [](const Config& params) { return std::make_unique<Hdf5Dataset>(params); },
-    {"Arrays [N, ...] of any HDF5 file, as they are stored.",
-     {{"path", "", "the file", true},
-      {"keys", "null",
-       "map from a key in the batch to an array, {image: data/x}, or a list of arrays; null: all "
-       "whose first dimension is the most common one"},
-      {"cache_bytes", "256000000", "arrays up to this size in all are kept in memory"}}});
+    datasets(), "Hdf5", [](const Config& params) { return make_component<Hdf5Dataset>(params); },
+    about_class<Hdf5Dataset>({"Arrays [N, ...] of any HDF5 file, as they are stored."}));
 
 }  // namespace
 }  // namespace stepop

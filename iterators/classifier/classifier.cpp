@@ -69,7 +69,7 @@ class Classifier : public Iterator {
                   "a list, how much each class counts; or balanced: n / (classes * count of the "
                   "class), from the training split",
                   false,
-                  {"list of number | 'balanced'"}});
+                  {.kind = "list of number", .choices = {"balanced"}}});
       p.describe({"metrics/<name>",
                   "none",
                   "{class: F1}: logged over all steps since the last log; `stepop list metric`",

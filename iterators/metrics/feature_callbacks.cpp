@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "eval_out/callbacks/row_values.h"
 #include "runtime/core/base/error.h"
@@ -78,11 +79,20 @@ Scalars frechet_of_outputs(const CallbackArguments& arguments, const std::string
   return {{"fid", frechet_distance(a.moments(), b.moments())}};
 }
 
+void declare_kernel_options(Parameters& p, KernelDistanceOptions& options) {
+  std::optional<int64_t> subset_size;
+  int64_t seed = 0;
+  p.add("subsets", options.subsets, "over which its mean and deviation are", at_least(1));
+  p.add("subset_size", subset_size, "examples of each, by default 1000, or all", at_least(2));
+  p.add("seed", seed, "of the choice", at_least(0));
+  options.subset_size = subset_size.value_or(0);
+  options.seed = static_cast<uint64_t>(seed);
+}
+
 KernelDistanceOptions read_kernel_options(const Config& params) {
+  Parameters p(params);
   KernelDistanceOptions options;
-  options.subsets = params.get_at_least("subsets", 1, 100);
-  options.subset_size = params.has("subset_size") ? params.get_at_least("subset_size", 2) : 0;
-  options.seed = static_cast<uint64_t>(params.get_at_least("seed", 0, 0));
+  declare_kernel_options(p, options);
   return options;
 }
 

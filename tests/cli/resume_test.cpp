@@ -98,7 +98,7 @@ TEST_CASE("what differs from the checkpoint's config is taken, and shown") {
   CHECK(again.out.find(".yaml, but for:\n  optimizer/lr: {class: cosine, ") != std::string::npos);
   CHECK(again.out.find("} -> 0.0001\n") != std::string::npos);
   CHECK(again.out.find("num_steps: 5 -> 6") == again.out.rfind("num_steps: 5 -> 6"));
-  // Of a checkpoint before the last change.
+  // From a checkpoint before the last change.
   const CommandResult earlier = run_well(
       folder, "stepop -p " + only_run(folder) + " -c 5 -t --num_steps 7 --optimizer/lr 1e-4");
   CHECK(earlier.out.find(".yaml, but for:\n  num_steps: 6 -> 7\n") != std::string::npos);

@@ -395,7 +395,7 @@ class MLflowTest(unittest.TestCase):
         artifacts = {one.path for one in client.list_artifacts(run.info.run_id, "train/log_op")}
         images = (path / "train" / "train" / "log_op").glob("*.png")
         self.assertEqual(artifacts, {f"train/log_op/{one.name}" for one in images})
-        # More steps go on with the same one; steps that are logged again make a new one.
+        # More steps continue the same one; steps that are logged again make a new one.
         with open(metrics, "a") as file:
             file.write('{"step":48,"time":2,"a":1}\n')
         self.send(path)

@@ -13,6 +13,7 @@
 #include "iterators/extensible/evaluators/picture_range.h"
 #include "iterators/extensible/step/evaluator.h"
 #include "iterators/extensible/step/gate.h"
+#include "iterators/extensible/step/image_size.h"
 #include "iterators/extensible/step/inner.h"
 #include "iterators/metrics/feature_callbacks.h"
 #include "runtime/core/base/error.h"
@@ -42,25 +43,48 @@ std::shared_ptr<Network> build_network(const Config& params) {
   return std::dynamic_pointer_cast<Network>(models().build(config, "features"));
 }
 
+/// What pictures are compared, and by which features.
+struct FeatureParams {
+  Port real;
+  Port fake;
+  std::shared_ptr<Network> network;
+  PictureRange range;
+  std::vector<int64_t> size;  ///< Empty: pictures keep their size.
+  std::optional<std::vector<double>> mean, deviation;
+
+  /// `usual`: the shown default of the first three; empty: they are required.
+  void declare(Parameters& p, const std::string& usual = "") {
+    const auto port = [&](const char* key, Port& value, const char* about) {
+      const Config* config = p.describe({key, usual, about, false, {.kind = "text"}});
+      if (config != nullptr) value = ParameterOf<Port>::read(*config, key, {});
+    };
+    port("real", real, "the true pictures");
+    port("fake", fake, "those that are compared with them");
+    p.add("range", range, "the values of black and white");
+    const Config* config =
+        p.describe({"features",
+                    usual,
+                    "TorchScript file of a network, pictures in [0, 1] to [B, D]",
+                    true,
+                    {.kind = "path | component model"}});
+    if (config != nullptr) network = build_network(*config);
+    add_image_size(p, size, "pixels to which pictures are resized for it, or [H, W]");
+    p.add("mean", mean, "for each channel, subtracted from pictures in [0, 1]");
+    p.add("std", deviation, "by which they are divided then");
+  }
+};
+
 /// Computes features of pictures.
 class FeatureNetwork {
  public:
-  FeatureNetwork(const Config& params, const c10::Device& device)
-      : range_(params), network_(build_network(params)), device_(device) {
+  FeatureNetwork(const FeatureParams& params, const Config& config, const c10::Device& device)
+      : range_(params.range), network_(params.network), device_(device), size_(params.size) {
     network_->to(device);
     network_->eval();
-    if (params.has("size")) {
-      size_ = params.peek("size")->is_list()
-                  ? params.get<std::vector<int64_t>>("size")
-                  : std::vector<int64_t>(2, params.get_at_least("size", 1));
-      if (size_.size() != 2 || size_[0] < 1 || size_[1] < 1) {
-        throw params.error("size", "expected a number of pixels or [H, W]");
-      }
-    }
-    mean_ = channels_at(params, "mean");
-    deviation_ = channels_at(params, "std");
+    mean_ = of_channels(params.mean, config, "mean");
+    deviation_ = of_channels(params.deviation, config, "std");
     if (deviation_.defined() && deviation_.eq(0).any().item<bool>()) {
-      throw params.error("std", "expected numbers other than 0");
+      throw config.error("std", "expected numbers other than 0");
     }
   }
 
@@ -82,11 +106,11 @@ class FeatureNetwork {
   }
 
  private:
-  at::Tensor channels_at(const Config& params, const char* key) const {
-    if (!params.has(key)) return {};
-    const auto values = params.get<std::vector<double>>(key);
-    if (values.empty()) throw params.error(key, "expected a number for each channel");
-    return at::tensor(values, at::kFloat).view({1, -1, 1, 1}).to(device_);
+  at::Tensor of_channels(const std::optional<std::vector<double>>& values, const Config& config,
+                         const char* key) const {
+    if (!values) return {};
+    if (values->empty()) throw config.error(key, "expected a number for each channel");
+    return at::tensor(*values, at::kFloat).view({1, -1, 1, 1}).to(device_);
   }
 
   static const at::Tensor& fitting(const at::Tensor& values, const at::Tensor& pictures,
@@ -99,7 +123,7 @@ class FeatureNetwork {
   PictureRange range_;
   std::shared_ptr<Network> network_;
   c10::Device device_;
-  std::vector<int64_t> size_;  ///< Empty: pictures keep their size.
+  std::vector<int64_t> size_;
   at::Tensor mean_, deviation_;
 };
 
@@ -109,10 +133,11 @@ std::string fake_of(const std::string& name) { return name + "/fake"; }
 /// Writes the features of both sets; their distance is computed over the whole split.
 class FeatureEvaluator : public Evaluator {
  public:
-  FeatureEvaluator(const Config& params, Ports& ports)
-      : real_(ports.reads(params, "real")),
-        fake_(ports.reads(params, "fake")),
-        network_(params, ports.context().device) {}
+  using Params = FeatureParams;
+  FeatureEvaluator(const Params& params, const Config& config, Ports& ports)
+      : real_(ports.reads(params.real)),
+        fake_(ports.reads(params.fake)),
+        network_(params, config, ports.context().device) {}
 
   void evaluate(const StepState& state, const Iteration&, const std::string& name,
                 EvalOutputs& made) override {
@@ -138,12 +163,31 @@ class Fid : public FeatureEvaluator {
 /// KID, with its own features or with the features that another evaluator writes.
 class Kid : public Evaluator {
  public:
-  Kid(const Config& params, Ports& ports) {
-    metrics::read_kernel_options(params);  // throws now for errors of over_split
-    if (params.has("features_of")) {
-      check_source(params, ports.context().config);
+  /// What the metric of the whole split needs: no network.
+  struct SplitParams {
+    std::optional<std::string> features_of;
+    metrics::KernelDistanceOptions kernel;
+
+    void declare(Parameters& p) {
+      p.add("features_of", features_of, "another evaluator, whose features these are");
+      metrics::declare_kernel_options(p, kernel);
+    }
+  };
+
+  struct Params : SplitParams {
+    FeatureParams features;
+
+    void declare(Parameters& p) {
+      SplitParams::declare(p);
+      if (!features_of) features.declare(p, "that of features_of");
+    }
+  };
+
+  Kid(const Params& params, const Config& config, Ports& ports) {
+    if (params.features_of) {
+      check_source(config, ports.context().config);
     } else {
-      own_.emplace(params, ports);
+      own_.emplace(params.features, config, ports);
     }
   }
 
@@ -153,9 +197,10 @@ class Kid : public Evaluator {
   }
 
   static Scalars over_split(const CallbackArguments& arguments) {
-    const std::string source = arguments.params.get("features_of", arguments.name);
+    const auto params = read_parameters<SplitParams>(arguments.params);
+    const std::string source = params.features_of.value_or(arguments.name);
     return metrics::kernel_distance_of_outputs(arguments, real_of(source), fake_of(source),
-                                               metrics::read_kernel_options(arguments.params));
+                                               params.kernel);
   }
 
  private:
@@ -192,31 +237,11 @@ class Kid : public Evaluator {
   std::optional<FeatureEvaluator> own_;
 };
 
-/// `given`: the default that is shown for `real`, `fake` and `features`; empty: they are required.
-std::vector<Parameter> feature_parameters(const char* given, std::vector<Parameter> more) {
-  std::vector<Parameter> all = {
-      {"real", given, "the true pictures"},
-      {"fake", given, "those that are compared with them"},
-      {"features", given, "TorchScript file of a network, pictures in [0, 1] to [B, D]", true},
-      {"range", "[-1, 1]", "the values of black and white"},
-      {"size", "none", "pixels to which pictures are resized for it, or [H, W]"},
-      {"mean", "none", "for each channel, subtracted from pictures in [0, 1]"},
-      {"std", "none", "by which they are divided then"}};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
 STEPOP_REGISTER_EVALUATOR(fid, Fid,
-                          {"The Frechet distance (FID) of all pictures from the true ones.",
-                           feature_parameters("", {})});
+                          {"The Frechet distance (FID) of all pictures from the true ones."});
 STEPOP_REGISTER_EVALUATOR(
     kid, Kid,
-    {"The kernel distance (KID) of all pictures from the true ones, unbiased, of degree 3.",
-     feature_parameters("that of features_of",
-                        {{"features_of", "none", "another evaluator, whose features these are"},
-                         {"subsets", "100", "over which its mean and deviation are"},
-                         {"subset_size", "1000, or all", "examples of each"},
-                         {"seed", "0", "of the choice"}})});
+    {"The kernel distance (KID) of all pictures from the true ones, unbiased, of degree 3."});
 
 }  // namespace
 }  // namespace stepop::extensible

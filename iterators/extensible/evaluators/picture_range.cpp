@@ -8,10 +8,10 @@
 
 namespace stepop::extensible {
 
-PictureRange::PictureRange(const Config& params)
-    : range_(params.get("range", std::vector<double>{-1, 1})) {
+PictureRange::PictureRange(const Config& params, std::string_view key)
+    : range_(params.get<std::vector<double>>(key)) {
   if (range_.size() == 2 && range_[0] < range_[1]) return;
-  throw params.error("range",
+  throw params.error(key,
                      "expected two numbers, the values of black and of white, such as "
                      "[-1, 1] or [0, 1]");
 }

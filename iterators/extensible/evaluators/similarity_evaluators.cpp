@@ -18,21 +18,33 @@ class Similarity : public Evaluator {
  public:
   using Metric = at::Tensor (*)(const at::Tensor&, const at::Tensor&, double peak);
 
-  Similarity(const Config& params, Ports& ports, Metric metric)
-      : metric_(metric),
-        real_(ports.reads(params, "real")),
-        fake_(ports.reads(params, "fake")),
-        range_(params),
-        border_(params.get_at_least("crop_border", 0, 0)),
-        rounds_(params.get("round", true)) {
-    const auto channels = params.get("channels", "rgb");
-    if (channels != "rgb" && channels != "y") {
-      throw params.error("channels", fmt::format("expected rgb, all channels as they are, or y, "
-                                                 "their luma, found \"{}\"",
-                                                 channels));
+  struct Params {
+    Port real;
+    Port fake;
+    std::string channels = "rgb";
+    PictureRange range;
+    int64_t crop_border = 0;
+    bool round = true;
+
+    void declare(Parameters& p) {
+      p.require("real", real, "the true pictures");
+      p.require("fake", fake, "those that are compared with them");
+      p.add("channels", channels, "rgb: all channels as they are; y: their luma, of BT.601",
+            one_of({"rgb", "y"}));
+      p.add("range", range, "the values of black and white");
+      p.add("crop_border", crop_border, "pixels at each side that do not count", at_least(0));
+      p.add("round", round, "clamped and rounded to 8 bits first, as in a file");
     }
-    is_luma_ = channels == "y";
-  }
+  };
+
+  Similarity(const Params& params, Ports& ports, Metric metric)
+      : metric_(metric),
+        real_(ports.reads(params.real)),
+        fake_(ports.reads(params.fake)),
+        range_(params.range),
+        border_(params.crop_border),
+        rounds_(params.round),
+        is_luma_(params.channels == "y") {}
 
   void evaluate(const StepState& state, const Iteration&, const std::string& name,
                 EvalOutputs& made) override {
@@ -70,28 +82,17 @@ class Similarity : public Evaluator {
 
 class Psnr : public Similarity {
  public:
-  Psnr(const Config& params, Ports& ports) : Similarity(params, ports, metrics::psnr) {}
+  Psnr(const Params& params, Ports& ports) : Similarity(params, ports, metrics::psnr) {}
 };
 
 class Ssim : public Similarity {
  public:
-  Ssim(const Config& params, Ports& ports) : Similarity(params, ports, metrics::ssim) {}
+  Ssim(const Params& params, Ports& ports) : Similarity(params, ports, metrics::ssim) {}
 };
 
-std::vector<Parameter> similarity_parameters() {
-  return {{"real", "", "the true pictures"},
-          {"fake", "", "those that are compared with them"},
-          {"channels", "rgb", "rgb: all channels as they are; y: their luma, of BT.601"},
-          {"range", "[-1, 1]", "the values of black and white"},
-          {"crop_border", "0", "pixels at each side that do not count"},
-          {"round", "true", "clamped and rounded to 8 bits first, as in a file"}};
-}
-
-STEPOP_REGISTER_EVALUATOR(psnr, Psnr,
-                          {"PSNR in dB of each picture, and its mean.", similarity_parameters()});
+STEPOP_REGISTER_EVALUATOR(psnr, Psnr, {"PSNR in dB of each picture, and its mean."});
 STEPOP_REGISTER_EVALUATOR(ssim, Ssim,
-                          {"SSIM of each picture, and its mean: a Gaussian window of 11 x 11.",
-                           similarity_parameters()});
+                          {"SSIM of each picture, and its mean: a Gaussian window of 11 x 11."});
 
 }  // namespace
 }  // namespace stepop::extensible

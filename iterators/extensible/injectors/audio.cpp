@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
+#include <optional>
 
 #include "iterators/extensible/step/host_values.h"
 #include "iterators/extensible/step/injector.h"
@@ -21,23 +21,42 @@ const at::Tensor& checked_sound(const at::Tensor& sound) {
 /// Crops all examples of a batch to the same random range of samples.
 class RandomAudioCrop : public Injector {
  public:
-  RandomAudioCrop(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        lengths_(ports.reads_optional(params, "lengths_key")),
-        out_(ports.writes(params, "out")),
-        buffer_(params.get_at_least("min_buffer", 0, 0)) {
-    if (params.has("crop_start_key")) start_ = ports.writes(params, "crop_start_key");
-    if (params.has("crop_size")) {
-      least_ = most_ = params.get_at_least("crop_size", 1);
+  struct Params : InOut {
+    Port lengths;
+    Port start;
+    int64_t min_buffer = 0;
+    std::optional<int64_t> size, least, most;
+
+    void declare(Parameters& p) {
+      InOut::declare(p, "[B, C, T]");
+      p.add("lengths_key", lengths,
+            "a key: the samples of each example, of which the fewest count");
+      p.add("min_buffer", min_buffer, "samples at both ends that are left out", at_least(0));
+      p.add("crop_start_key", start, "where the first sample's number goes");
+      p.add("crop_size", size, "samples; or the next two", at_least(1));
+      if (size) return;
+      p.add("min_crop_size", least, "the smallest size that is drawn", at_least(1));
+      p.add("max_crop_size", most, "the largest", at_least(static_cast<double>(least.value_or(1))));
+    }
+  };
+
+  RandomAudioCrop(const Params& params, const Config& config, Ports& ports)
+      : in_(ports.reads(params.in)),
+        lengths_(ports.reads(params.lengths)),
+        out_(ports.writes(params.out)),
+        start_(ports.writes(params.start)),
+        buffer_(params.min_buffer) {
+    if (params.size) {
+      least_ = most_ = *params.size;
       return;
     }
-    if (!params.has("min_crop_size")) {
-      throw params.error("crop_size",
+    if (!params.least) {
+      throw config.error("crop_size",
                          "missing: a number of samples; or min_crop_size and "
                          "max_crop_size");
     }
-    least_ = params.get_at_least("min_crop_size", 1);
-    most_ = params.get_at_least("max_crop_size", least_);
+    least_ = *params.least;
+    most_ = params.most ? *params.most : config.get<int64_t>("max_crop_size");  // throws: missing
   }
 
   void run(StepState& state, const Iteration&) override {
@@ -72,12 +91,25 @@ class RandomAudioCrop : public Injector {
 /// The first `clip_size` samples, and the same fraction of the codes.
 class AudioClip : public Injector {
  public:
-  AudioClip(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        codes_(ports.reads(params, "ctc_codes_key")),
-        out_(ports.writes(params, "out")),
-        codes_out_(ports.writes(params, "ctc_out_key")),
-        size_(params.get_at_least("clip_size", 1)) {}
+  struct Params : InOut {
+    int64_t clip_size = 1;
+    Port codes;
+    Port codes_out;
+
+    void declare(Parameters& p) {
+      InOut::declare(p, "[B, C, T]");
+      p.require("clip_size", clip_size, "samples", at_least(1));
+      p.require("ctc_codes_key", codes, "the codes, [B, L]");
+      p.require("ctc_out_key", codes_out, "where their part goes");
+    }
+  };
+
+  AudioClip(const Params& params, Ports& ports)
+      : in_(ports.reads(params.in)),
+        codes_(ports.reads(params.codes)),
+        out_(ports.writes(params.out)),
+        codes_out_(ports.writes(params.codes_out)),
+        size_(params.clip_size) {}
 
   void run(StepState& state, const Iteration&) override {
     const at::Tensor& sound = checked_sound(state.tensor(in_));
@@ -101,18 +133,28 @@ class AudioClip : public Injector {
 
 class AudioResample : public UnaryInjector {
  public:
-  AudioResample(const Config& params, Ports& ports)
-      : UnaryInjector(params, ports), resampler_(make(params, ports.context().device)) {}
+  struct Params : InOut {
+    int64_t from = 1;
+    int64_t to = 1;
+
+    void declare(Parameters& p) {
+      InOut::declare(p, "[..., T]");
+      p.require("input_sample_rate", from, "samples a second", at_least(1));
+      p.require("output_sample_rate", to, "", at_least(1));
+    }
+  };
+
+  AudioResample(const Params& params, const Config& config, Ports& ports)
+      : UnaryInjector(params, ports), resampler_(make(params, config, ports.context().device)) {}
   at::Tensor compute(const at::Tensor& sound) override { return resampler_(sound); }
 
  private:
-  static audio::Resampler make(const Config& params, const c10::Device& device) {
-    const int64_t from = params.get_at_least("input_sample_rate", 1);
-    const int64_t to = params.get_at_least("output_sample_rate", 1);
+  static audio::Resampler make(const Params& params, const Config& config,
+                               const c10::Device& device) {
     try {
-      return {from, to, device};
+      return {params.from, params.to, device};
     } catch (const Error& error) {
-      throw params.error("output_sample_rate", error.what());
+      throw config.error("output_sample_rate", error.what());
     }
   }
 
@@ -122,8 +164,17 @@ class AudioResample : public UnaryInjector {
 /// Crops all examples to a random length from a random place.
 class RandomScale : public UnaryInjector {
  public:
-  RandomScale(const Config& params, Ports& ports)
-      : UnaryInjector(params, ports), least_(params.get_at_least("min_samples", 1)) {}
+  struct Params : InOut {
+    int64_t min_samples = 1;
+
+    void declare(Parameters& p) {
+      InOut::declare(p, "[B, C, T]")
+          .require("min_samples", min_samples, "of the part, at least", at_least(1));
+    }
+  };
+
+  RandomScale(const Params& params, Ports& ports)
+      : UnaryInjector(params, ports), least_(params.min_samples) {}
   at::Tensor compute(const at::Tensor& x) override {
     const at::Tensor& sound = checked_sound(x);
     const int64_t samples = sound.size(-1);
@@ -139,8 +190,17 @@ class RandomScale : public UnaryInjector {
 /// Neighbouring samples become channels: [B, C, T] -> [B, C n, T / n].
 class AudioUnshuffle : public UnaryInjector {
  public:
-  AudioUnshuffle(const Config& params, Ports& ports)
-      : UnaryInjector(params, ports), factor_(params.get_at_least("compression", 1)) {}
+  struct Params : InOut {
+    int64_t compression = 1;
+
+    void declare(Parameters& p) {
+      InOut::declare(p, "[B, C, T]", "[B, C compression, T / compression]")
+          .require("compression", compression, "samples that become channels", at_least(1));
+    }
+  };
+
+  AudioUnshuffle(const Params& params, Ports& ports)
+      : UnaryInjector(params, ports), factor_(params.compression) {}
   at::Tensor compute(const at::Tensor& sound) override {
     if (sound.dim() != 3 || sound.size(2) % factor_ != 0) {
       throw Error(
@@ -160,37 +220,14 @@ class AudioUnshuffle : public UnaryInjector {
 
 STEPOP_REGISTER_INJECTOR(
     random_audio_crop, RandomAudioCrop,
-    {"A part of the audio, of a random place and size, the same for the whole batch.",
-     {{"in", "", "[B, C, T]"},
-      {"out", "", ""},
-      {"crop_size", "none", "samples; or the next two"},
-      {"min_crop_size", "none", "the smallest size that is drawn"},
-      {"max_crop_size", "none", "the largest"},
-      {"min_buffer", "0", "samples at both ends that are left out"},
-      {"lengths_key", "none", "a key: the samples of each example, of which the fewest count"},
-      {"crop_start_key", "none", "where the first sample's number goes"}}});
+    {"A part of the audio, of a random place and size, the same for the whole batch."});
 STEPOP_REGISTER_INJECTOR(audio_clip, AudioClip,
-                         {"The first samples, and as large a part of the codes.",
-                          {{"in", "", "[B, C, T]"},
-                           {"out", "", ""},
-                           {"clip_size", "", "samples"},
-                           {"ctc_codes_key", "", "the codes, [B, L]"},
-                           {"ctc_out_key", "", "where their part goes"}}});
-STEPOP_REGISTER_INJECTOR(audio_resample, AudioResample,
-                         {"Audio at another sampling rate.",
-                          {{"in", "", "[..., T]"},
-                           {"out", "", ""},
-                           {"input_sample_rate", "", "samples a second"},
-                           {"output_sample_rate", "", ""}}});
-STEPOP_REGISTER_INJECTOR(
-    random_scale, RandomScale,
-    {"A part of the audio, of a random length from a random place.",
-     {{"in", "", "[B, C, T]"}, {"out", "", ""}, {"min_samples", "", "of the part, at least"}}});
+                         {"The first samples, and as large a part of the codes."});
+STEPOP_REGISTER_INJECTOR(audio_resample, AudioResample, {"Audio at another sampling rate."});
+STEPOP_REGISTER_INJECTOR(random_scale, RandomScale,
+                         {"A part of the audio, of a random length from a random place."});
 STEPOP_REGISTER_INJECTOR(audio_unshuffle, AudioUnshuffle,
-                         {"Neighbouring samples become channels.",
-                          {{"in", "", "[B, C, T]"},
-                           {"out", "", "[B, C compression, T / compression]"},
-                           {"compression", "", "samples that become channels"}}});
+                         {"Neighbouring samples become channels."});
 
 }  // namespace
 }  // namespace stepop::extensible

@@ -5,11 +5,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "iterators/diffusion/gaussian_diffusion.h"
 #include "iterators/extensible/step/ports.h"
 #include "iterators/extensible/step/state.h"
+#include "runtime/core/components/parameters.h"
 #include "runtime/train/networks/network.h"
 
 namespace stepop::extensible {
@@ -18,8 +20,18 @@ namespace stepop::extensible {
 /// name: `model_input_keys: {low_res: lq}`.
 class Denoiser {
  public:
+  struct Params {
+    Port network;
+    std::vector<std::pair<std::string, Port>> inputs;  ///< Given ones, by their names.
+    diffusion::DiffusionOptions options;
+
+    /// `about_options`: what follows the meaning of the diffusion's options.
+    void declare(Parameters& p, std::string_view about_network,
+                 std::string_view about_options = "");
+  };
+
   /// Throws UsageError for a network without such inputs.
-  Denoiser(const Config& params, Ports& ports);
+  Denoiser(const Params& params, Ports& ports);
 
   /// The network with the current values of its further inputs. `rows`: the number of examples to
   /// take from each; 0: all. The outputs after the first go to `further` unless it is null;

@@ -23,16 +23,24 @@ namespace {
 /// Runs another injector on each element of dimension 1.
 class ForEach : public Injector {
  public:
-  ForEach(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        out_(ports.writes(params, "out")),
-        is_list_(params.get("aslist", false)) {
-    const std::string key = params.path();
+  struct Params : InOut {
+    std::string subtype;
+    bool aslist = false;
+
+    void declare(Parameters& p) {
+      p.require("subtype", subtype, "the other injector, whose options are given beside it");
+      InOut::declare(p).add("aslist", aslist, "several tensors, and not one");
+    }
+  };
+
+  ForEach(const Params& params, const Config& config, Ports& ports)
+      : in_(ports.reads(params.in)), out_(ports.writes(params.out)), is_list_(params.aslist) {
+    const std::string key = config.path();
     const Config inner = inner_params(
-        params, {{"in", Value(key + "/element")}, {"out", Value(key + "/of_element")}});
+        config, {{"in", Value(key + "/element")}, {"out", Value(key + "/of_element")}});
     Ports own(ports);
     injector_ = make_injector(inner, own);
-    check_inner(inner, params, {"aslist"});
+    check_inner(inner, config, {"aslist"});
     element_ = own.reads(inner, "in");
     made_ = own.writes(inner, "out");
     // The other keys that the inner injector reads must exist.
@@ -73,15 +81,24 @@ at::Tensor numbers(const std::vector<int64_t>& values) { return at::tensor(value
 /// Merges a dimension into the batch, in front; `cutoff_dim` limits the number of rows.
 class DecomposeDimension : public Injector {
  public:
-  DecomposeDimension(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        out_(ports.writes(params, "out")),
-        dim_(params.get_at_least("dim", 1)),
-        cutoff_(params.get("cutoff_dim", int64_t{-1})) {
-    const auto name = params.get<std::string>("out");
-    shape_ = ports.writes_key(params, "out", name + "_reverse_shape");
-    order_ = ports.writes_key(params, "out", name + "_reverse_permute");
-  }
+  struct Params : InOut {
+    int64_t dim = 1;
+    int64_t cutoff_dim = -1;
+
+    void declare(Parameters& p) {
+      InOut::declare(p, "", "and out_reverse_shape, out_reverse_permute for recompose_dimension");
+      p.require("dim", dim, "", at_least(1));
+      p.add("cutoff_dim", cutoff_dim, "so many rows at most");
+    }
+  };
+
+  DecomposeDimension(const Params& params, Ports& ports)
+      : in_(ports.reads(params.in)),
+        out_(ports.writes(params.out)),
+        shape_(ports.writes(params.out.with_suffix("_reverse_shape"))),
+        order_(ports.writes(params.out.with_suffix("_reverse_permute"))),
+        dim_(params.dim),
+        cutoff_(params.cutoff_dim) {}
 
   void run(StepState& state, const Iteration&) override {
     const at::Tensor& x = state.tensor(in_);
@@ -116,11 +133,22 @@ class DecomposeDimension : public Injector {
 /// Undoes decompose_dimension.
 class RecomposeDimension : public Injector {
  public:
-  RecomposeDimension(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        shape_(ports.reads(params, "reverse_shape")),
-        order_(ports.reads(params, "reverse_permute")),
-        out_(ports.writes(params, "out")) {}
+  struct Params : InOut {
+    Port reverse_shape;
+    Port reverse_permute;
+
+    void declare(Parameters& p) {
+      InOut::declare(p);
+      p.require("reverse_shape", reverse_shape, "");
+      p.require("reverse_permute", reverse_permute, "");
+    }
+  };
+
+  RecomposeDimension(const Params& params, Ports& ports)
+      : in_(ports.reads(params.in)),
+        shape_(ports.reads(params.reverse_shape)),
+        order_(ports.reads(params.reverse_permute)),
+        out_(ports.writes(params.out)) {}
 
   void run(StepState& state, const Iteration&) override {
     const at::Tensor x = state.tensor(in_).reshape(host_values(state.tensor(shape_)));
@@ -135,12 +163,21 @@ class RecomposeDimension : public Injector {
 /// pixels by nearest neighbours.
 class RandomCrop : public UnaryInjector {
  public:
-  RandomCrop(const Config& params, Ports& ports)
-      : UnaryInjector(params, ports),
-        from_(params.get_at_least("dim_in", 1)),
-        to_(params.get_at_least("dim_out", 1)) {
+  struct Params : InOut {
+    int64_t dim_in = 1;
+    int64_t dim_out = 1;
+
+    void declare(Parameters& p) {
+      InOut::declare(p);
+      p.require("dim_in", dim_in, "pixels of the images", at_least(1));
+      p.require("dim_out", dim_out, "pixels of what comes out", at_least(1));
+    }
+  };
+
+  RandomCrop(const Params& params, const Config& config, Ports& ports)
+      : UnaryInjector(params, ports), from_(params.dim_in), to_(params.dim_out) {
     if (to_ > from_) {
-      throw params.error("dim_out", fmt::format("expected dim_in, {}, at most", from_));
+      throw config.error("dim_out", fmt::format("expected dim_in, {}, at most", from_));
     }
   }
 
@@ -179,29 +216,12 @@ class RandomCrop : public UnaryInjector {
   int64_t to_;
 };
 
-STEPOP_REGISTER_INJECTOR(for_each, ForEach,
-                         {"Another injector for each element of dimension 1.",
-                          {{"subtype", "", "the other injector, whose options are given beside it"},
-                           {"in", "", ""},
-                           {"out", "", ""},
-                           {"aslist", "false", "several tensors, and not one"}}});
+STEPOP_REGISTER_INJECTOR(for_each, ForEach, {"Another injector for each element of dimension 1."});
 STEPOP_REGISTER_INJECTOR(decompose_dimension, DecomposeDimension,
-                         {"A dimension becomes a part of the batch.",
-                          {{"in", "", ""},
-                           {"out", "",
-                            "and out_reverse_shape, out_reverse_permute for recompose_dimension"},
-                           {"dim", "", ""},
-                           {"cutoff_dim", "-1", "so many rows at most"}}});
-STEPOP_REGISTER_INJECTOR(
-    recompose_dimension, RecomposeDimension,
-    {"Undoes decompose_dimension.",
-     {{"in", "", ""}, {"out", "", ""}, {"reverse_shape", "", ""}, {"reverse_permute", "", ""}}});
+                         {"A dimension becomes a part of the batch."});
+STEPOP_REGISTER_INJECTOR(recompose_dimension, RecomposeDimension, {"Undoes decompose_dimension."});
 STEPOP_REGISTER_INJECTOR(random_crop, RandomCrop,
-                         {"A square part of each image, made dim_out pixels large.",
-                          {{"in", "", ""},
-                           {"out", "", ""},
-                           {"dim_in", "", "pixels of the images"},
-                           {"dim_out", "", "pixels of what comes out"}}});
+                         {"A square part of each image, made dim_out pixels large."});
 
 }  // namespace
 }  // namespace stepop::extensible

@@ -12,10 +12,19 @@ namespace {
 /// Adds a border around images [B, C, H, W], which separates them in a grid.
 class Frame : public UnaryInjector {
  public:
-  Frame(const Config& params, Ports& ports)
-      : UnaryInjector(params, ports),
-        width_(params.get_at_least("width", 1, 1)),
-        value_(params.get("value", 0.0)) {}
+  struct Params : InOut {
+    int64_t width = 1;
+    double value = 0;
+
+    void declare(Parameters& p) {
+      InOut::declare(p);
+      p.add("width", width, "in pixels", at_least(1));
+      p.add("value", value, "what it is filled with; 0 is grey in [-1, 1]");
+    }
+  };
+
+  Frame(const Params& params, Ports& ports)
+      : UnaryInjector(params, ports), width_(params.width), value_(params.value) {}
 
   at::Tensor compute(const at::Tensor& x) override {
     if (x.dim() != 4) {
@@ -30,11 +39,7 @@ class Frame : public UnaryInjector {
 };
 
 STEPOP_REGISTER_INJECTOR(frame, Frame,
-                         {"A border around images, so that they are apart in a grid.",
-                          {{"in", "", ""},
-                           {"out", "", ""},
-                           {"width", "1", "in pixels"},
-                           {"value", "0", "what it is filled with; 0 is grey in [-1, 1]"}}});
+                         {"A border around images, so that they are apart in a grid."});
 
 }  // namespace
 }  // namespace stepop::extensible

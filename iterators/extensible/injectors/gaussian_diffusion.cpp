@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "iterators/diffusion/gaussian_diffusion.h"
-#include "iterators/diffusion/options.h"
 #include "iterators/diffusion/timestep_sampler.h"
 #include "iterators/extensible/injectors/denoiser.h"
 #include "iterators/extensible/step/injector.h"
@@ -27,17 +27,33 @@ namespace {
 using diffusion::GaussianDiffusion;
 using diffusion::TimestepSampler;
 
+/// Which channels of errors [B, C, ...] count.
+struct FilterParams {
+  std::optional<double> proportion;
+  std::optional<int64_t> low, high;
+
+  void declare(Parameters& p) {
+    p.add("channel_balancer_proportion", proportion,
+          "errors of some channels, those with large ones more likely", above(0));
+    p.add("channel_restriction_low", low, "errors of the channels from this one", at_least(0));
+    p.add("channel_restriction_high", high, "to the one before this",
+          above(static_cast<double>(low.value_or(0))));
+  }
+};
+
 /// A filter of errors [B, C, ...] that keeps only some channels.
-GaussianDiffusion::Filter read_filter(const Config& params) {
-  const bool balances = params.has("channel_balancer_proportion");
-  const bool restricts = params.has("channel_restriction_low");
-  if (balances && restricts) {
-    throw params.error("channel_balancer_proportion",
+GaussianDiffusion::Filter make_filter(const FilterParams& params, const Config& config) {
+  if (params.proportion && params.low) {
+    throw config.error("channel_balancer_proportion",
                        "give it or channel_restriction_low and _high, not both");
   }
-  if (restricts) {
-    const int64_t low = params.get_at_least("channel_restriction_low", 0);
-    const int64_t high = params.get_at_least("channel_restriction_high", low + 1);
+  if (params.high && !params.low) {
+    throw config.error("channel_restriction_high", "belongs to channel_restriction_low: give both");
+  }
+  if (params.low) {
+    const int64_t low = *params.low;
+    const int64_t high = params.high ? *params.high  // throws: missing
+                                     : config.get<int64_t>("channel_restriction_high");
     return [=](const at::Tensor& errors) {
       if (high > errors.size(1)) {
         throw Error(fmt::format("channel_restriction_high is {}, and there are {} channels", high,
@@ -48,12 +64,8 @@ GaussianDiffusion::Filter read_filter(const Config& params) {
       return errors * some;
     };
   }
-  if (!balances) return {};
-  const double proportion = params.get<double>("channel_balancer_proportion");
-  if (!(proportion > 0)) {
-    throw params.error("channel_balancer_proportion", "expected more than 0");
-  }
-  return [=](const at::Tensor& errors) {
+  if (!params.proportion) return {};
+  return [proportion = *params.proportion](const at::Tensor& errors) {
     // Channels with large errors are more likely to be kept.
     const at::Tensor means = errors.detach().transpose(0, 1).flatten(1).mean(1);  // [C]
     const double count = static_cast<double>(means.size(0)) * proportion;
@@ -67,21 +79,54 @@ GaussianDiffusion::Filter read_filter(const Config& params) {
 /// Computes the losses of a denoising network at random timesteps.
 class GaussianDiffusionInjector : public Injector {
  public:
-  GaussianDiffusionInjector(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        out_(ports.writes(params, "out")),
-        denoiser_(params, ports),
-        options_(diffusion::read_options(params)),
+  struct Params : InOut {
+    Denoiser::Params denoiser;
+    Port out_vb;
+    Port out_start;
+    std::vector<Port> out_further;
+    std::string sampler_type = "uniform";
+    int64_t every = 0;
+    std::optional<int64_t> range;
+    FilterParams filter;
+
+    void declare(Parameters& p) {
+      InOut::declare(p, "what noise is added to, [B, C, ...] in [-1, 1]",
+                     "the loss of each example, [B]");
+      denoiser.declare(p, "the network: x, the timesteps and the inputs below");
+      p.add("out_key_vb_loss", out_vb, "the loss of learned variances, [B]");
+      p.add("out_key_x_start", out_start, "in, as the network predicts it");
+      p.add("extra_model_output_keys", out_further, "keys for further outputs of the network");
+      p.add("sampler_type", sampler_type, "or loss-second-moment: which timesteps are drawn",
+            one_of({"uniform", "loss-second-moment"}));
+      p.add("deterministic_timesteps_every", every,
+            "the same timesteps in 0, N, 2N, as in all evaluations", at_least(0));
+      p.add("deterministic_sampler_expected_batch_size", range,
+            "over how many examples these are spread, by default the batch's", at_least(1));
+      filter.declare(p);
+    }
+  };
+
+  GaussianDiffusionInjector(const Params& params, const Config& config, Ports& ports)
+      : in_(ports.reads(params.in)),
+        out_(ports.writes(params.out)),
+        denoiser_(params.denoiser, ports),
+        options_(params.denoiser.options),
         diffusion_(options_, ports.context().device),
-        filter_(read_filter(params)),
-        every_(params.get_at_least("deterministic_timesteps_every", 0, 0)),
-        range_(params.has("deterministic_sampler_expected_batch_size")
-                   ? params.get_at_least("deterministic_sampler_expected_batch_size", 1)
-                   : 0),
+        filter_(make_filter(params.filter, config)),
+        sampler_(diffusion::make_timestep_sampler(params.sampler_type, diffusion_.num_timesteps())),
+        every_(params.every),
+        range_(params.range.value_or(0)),
         log_(ports.context().log) {
-    refuse(params);
-    read_outputs(params, ports);
-    read_sampler(params, ports.context());
+    refuse(config);
+    check_outputs(params, config);
+    out_vb_ = ports.writes(params.out_vb);
+    out_start_ = ports.writes(params.out_start);
+    out_further_ = ports.writes_all(params.out_further);
+    if (sampler_->state().empty()) return;
+    ports.context().track(
+        config.path().empty() ? "timesteps" : config.path() + "/timesteps",
+        [this] { return sampler_->state(); },
+        [this](const State& state) { sampler_->load_state(state); });
   }
 
   void run(StepState& state, const Iteration& at) override {
@@ -148,41 +193,22 @@ class GaussianDiffusionInjector : public Injector {
     }
   }
 
-  void read_outputs(const Config& params, Ports& ports) {
+  void check_outputs(const Params& params, const Config& config) const {
     const bool is_kl = options_.loss_type == diffusion::LossType::kKl ||
                        options_.loss_type == diffusion::LossType::kRescaledKl;
     const bool has_vb = diffusion_.learns_variance() && !is_kl;
-    if (has_vb && !params.has("out_key_vb_loss")) {
-      throw params.error("out_key_vb_loss",
+    if (has_vb && !params.out_vb) {
+      throw config.error("out_key_vb_loss",
                          "missing: the learned variances are trained by it alone; give it a key, "
                          "and that key a loss of the type direct");
     }
-    if (!has_vb && params.has("out_key_vb_loss")) {
-      throw params.error("out_key_vb_loss",
+    if (!has_vb && params.out_vb) {
+      throw config.error("out_key_vb_loss",
                          is_kl ? "with the loss_type kl there is one loss, that of out: leave it "
                                  "out"
                                : "there is none, as the variances are fixed (model_var_type): "
                                  "leave it out");
     }
-    if (has_vb) out_vb_ = ports.writes(params, "out_key_vb_loss");
-    if (params.has("out_key_x_start")) out_start_ = ports.writes(params, "out_key_x_start");
-    if (params.has("extra_model_output_keys")) {
-      out_further_ = ports.writes_all(params, "extra_model_output_keys");
-    }
-  }
-
-  void read_sampler(const Config& params, const Context& context) {
-    const std::string type = params.get("sampler_type", "uniform");
-    sampler_ = diffusion::make_timestep_sampler(type, diffusion_.num_timesteps());
-    if (!sampler_) {
-      throw params.error("sampler_type",
-                         fmt::format("expected uniform or loss-second-moment, found \"{}\"", type));
-    }
-    if (sampler_->state().empty()) return;
-    context.track(
-        params.path().empty() ? "timesteps" : params.path() + "/timesteps",
-        [this] { return sampler_->state(); },
-        [this](const State& state) { sampler_->load_state(state); });
   }
 
   /// Timesteps that are spread over the batch, or over the config's number of examples.
@@ -224,27 +250,8 @@ class GaussianDiffusionInjector : public Injector {
   at::Tensor errors_;     ///< Of the last run, [B]; undefined without such a loss.
 };
 
-STEPOP_REGISTER_INJECTOR(
-    gaussian_diffusion, GaussianDiffusionInjector,
-    {"The losses of a network that takes noise away (DDPM).",
-     {{"in", "", "what noise is added to, [B, C, ...] in [-1, 1]"},
-      {"generator", "", "the network: x, the timesteps and the inputs below"},
-      {"model_input_keys", "none", "input -> key of the state, {y: class}"},
-      {"out", "", "the loss of each example, [B]"},
-      {"out_key_vb_loss", "none", "the loss of learned variances, [B]"},
-      {"out_key_x_start", "none", "in, as the network predicts it"},
-      {"extra_model_output_keys", "none", "keys for further outputs of the network"},
-      {"beta_schedule", "", "{schedule_name: linear or cosine, num_diffusion_timesteps: 1000}"},
-      {"diffusion_args", "", "{model_mean_type, model_var_type, loss_type, rescale_timesteps}"},
-      {"sampler_type", "uniform", "or loss-second-moment: which timesteps are drawn"},
-      {"deterministic_timesteps_every", "0",
-       "the same timesteps in 0, N, 2N, as in all evaluations"},
-      {"deterministic_sampler_expected_batch_size", "the batch's",
-       "over how many examples these are spread"},
-      {"channel_balancer_proportion", "none",
-       "errors of some channels, those with large ones more likely"},
-      {"channel_restriction_low", "none", "errors of the channels from this one"},
-      {"channel_restriction_high", "none", "to the one before this"}}});
+STEPOP_REGISTER_INJECTOR(gaussian_diffusion, GaussianDiffusionInjector,
+                         {"The losses of a network that takes noise away (DDPM)."});
 
 }  // namespace
 }  // namespace stepop::extensible

@@ -12,9 +12,12 @@
 #include <ATen/ops/upsample_nearest2d.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "iterators/extensible/step/image_size.h"
 #include "iterators/extensible/step/injector.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
@@ -34,7 +37,8 @@ const at::Tensor& image_at(const StepState& state, Slot slot) {
 /// The mean of the channels, three times.
 class Grey : public UnaryInjector {
  public:
-  Grey(const Config& params, Ports& ports) : UnaryInjector(params, ports) {}
+  using Params = InOut;
+  using UnaryInjector::UnaryInjector;
   at::Tensor compute(const at::Tensor& x) override {
     return checked_image(x).mean(1, /*keepdim=*/true).repeat({1, 3, 1, 1});
   }
@@ -43,78 +47,81 @@ class Grey : public UnaryInjector {
 /// Like torch.nn.functional.interpolate.
 class Interpolate : public UnaryInjector {
  public:
-  Interpolate(const Config& params, Ports& ports) : UnaryInjector(params, ports) {
-    mode_ = params.get("mode", "nearest");
-    if (mode_ != "nearest" && mode_ != "bilinear" && mode_ != "bicubic" && mode_ != "area") {
-      throw params.error("mode", fmt::format("expected nearest, bilinear, bicubic or area, found "
-                                             "\"{}\"",
-                                             mode_));
+  struct Params : InOut {
+    std::optional<double> factor;
+    std::vector<int64_t> size;  ///< Empty: `factor` gives the size.
+    std::string mode = "nearest";
+    bool antialias = false;
+
+    void declare(Parameters& p) {
+      InOut::declare(p);
+      p.add("scale_factor", factor, "how many times larger; or size", above(0));
+      add_image_size(p, size, "a number of pixels, or [H, W]");
+      p.add("mode", mode, "nearest, bilinear, bicubic or area",
+            one_of({"nearest", "bilinear", "bicubic", "area"}));
+      p.add("antialias", antialias, "as Pillow's and MATLAB's imresize, of bilinear and bicubic");
     }
-    is_smooth_ = params.get("antialias", false);
-    if (is_smooth_ && mode_ != "bilinear" && mode_ != "bicubic") {
-      throw params.error("antialias", "expected with the modes bilinear and bicubic alone");
+  };
+
+  Interpolate(const Params& params, const Config& config, Ports& ports)
+      : UnaryInjector(params, ports), p_(params) {
+    if (p_.antialias && p_.mode != "bilinear" && p_.mode != "bicubic") {
+      throw config.error("antialias", "expected with the modes bilinear and bicubic alone");
     }
-    const bool has_factor = params.has("scale_factor");
-    if (has_factor == params.has("size")) {
-      throw params.error("scale_factor", "expected either scale_factor or size");
-    }
-    if (has_factor) {
-      factor_ = params.get<double>("scale_factor");
-      if (!(factor_ > 0)) throw params.error("scale_factor", "expected more than 0");
-    } else if (params.peek("size")->is_list()) {
-      size_ = params.get<std::vector<int64_t>>("size");
-      if (size_.size() != 2) throw params.error("size", "expected a number or [H, W]");
-    } else {
-      size_.assign(2, params.get_at_least("size", 1));
+    if (p_.factor.has_value() != p_.size.empty()) {
+      throw config.error("scale_factor", "expected either scale_factor or size");
     }
   }
 
   at::Tensor compute(const at::Tensor& x) override {
     const at::Tensor& image = checked_image(x);
-    std::vector<int64_t> size = size_;
-    std::optional<double> factor;
-    if (size.empty()) {
-      factor = factor_;
-      for (const int64_t i : {2, 3}) {
-        size.push_back(static_cast<int64_t>(static_cast<double>(image.size(i)) * factor_));
-      }
+    const std::optional<double>& factor = p_.factor;
+    std::vector<int64_t> size = p_.size;
+    for (int64_t i = 2; factor && i < 4; ++i) {
+      size.push_back(static_cast<int64_t>(static_cast<double>(image.size(i)) * *factor));
     }
-    at::Tensor made;
-    if (is_smooth_ && mode_ == "bilinear") {
-      made = at::_upsample_bilinear2d_aa(image, size, /*align_corners=*/false, factor, factor);
-    } else if (is_smooth_) {
-      made = at::_upsample_bicubic2d_aa(image, size, /*align_corners=*/false, factor, factor);
-    } else if (mode_ == "nearest") {
-      made = at::upsample_nearest2d(image, size, factor, factor);
-    } else if (mode_ == "bilinear") {
-      made = at::upsample_bilinear2d(image, size, /*align_corners=*/false, factor, factor);
-    } else if (mode_ == "bicubic") {
-      made = at::upsample_bicubic2d(image, size, /*align_corners=*/false, factor, factor);
-    } else {
-      made = at::adaptive_avg_pool2d(image, size);
+    if (p_.antialias && p_.mode == "bilinear") {
+      return at::_upsample_bilinear2d_aa(image, size, /*align_corners=*/false, factor, factor);
     }
-    return made;
+    if (p_.antialias) {
+      return at::_upsample_bicubic2d_aa(image, size, /*align_corners=*/false, factor, factor);
+    }
+    if (p_.mode == "nearest") return at::upsample_nearest2d(image, size, factor, factor);
+    if (p_.mode == "bilinear") {
+      return at::upsample_bilinear2d(image, size, /*align_corners=*/false, factor, factor);
+    }
+    if (p_.mode == "bicubic") {
+      return at::upsample_bicubic2d(image, size, /*align_corners=*/false, factor, factor);
+    }
+    return at::adaptive_avg_pool2d(image, size);
   }
 
  private:
-  std::string mode_;
-  bool is_smooth_ = false;
-  double factor_ = 0;
-  std::vector<int64_t> size_;  ///< Empty: `factor_` gives the size.
+  Params p_;
 };
 
 /// A corner of the image, and all four under their own names; in evaluations, the whole image each.
 class ImagePatch : public Injector {
  public:
-  ImagePatch(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        out_(ports.writes(params, "out")),
-        patch_(params.get_at_least("patch_size", 1)) {
-    const auto name = params.get<std::string>("out");
-    for (const char* corner : {"_top_left", "_top_right", "_bottom_left", "_bottom_right"}) {
-      corners_.push_back(ports.writes_key(params, "out", name + corner));
+  struct Params : InOut {
+    int64_t patch_size = 1;
+    std::optional<int64_t> resize;
+
+    void declare(Parameters& p) {
+      InOut::declare(p, "", "and out_top_left, ..., out_bottom_right");
+      p.require("patch_size", patch_size, "pixels", at_least(1));
+      p.add("resize", resize, "pixels of what comes out", at_least(1));
     }
-    if (params.has("resize")) resize_ = params.get_at_least("resize", 1);
+  };
+
+  ImagePatch(const Params& params, Ports& ports)
+      : in_(ports.reads(params.in)),
+        out_(ports.writes(params.out)),
+        patch_(params.patch_size),
+        resize_(params.resize) {
+    for (const char* corner : {"_top_left", "_top_right", "_bottom_left", "_bottom_right"}) {
+      corners_.push_back(ports.writes(params.out.with_suffix(corner)));
+    }
   }
 
   void run(StepState& state, const Iteration& iteration) override {
@@ -169,8 +176,17 @@ at::Tensor shifted_windows(const at::Tensor& images, int64_t margin, int64_t shi
 /// Moves each image independently by up to `random_shift_max` pixels; border pixels are repeated.
 class RandomShift : public UnaryInjector {
  public:
-  RandomShift(const Config& params, Ports& ports)
-      : UnaryInjector(params, ports), shift_(params.get_at_least("random_shift_max", 1)) {}
+  struct Params : InOut {
+    int64_t shift = 1;
+
+    void declare(Parameters& p) {
+      InOut::declare(p).require("random_shift_max", shift, "by how many pixels at most",
+                                at_least(1));
+    }
+  };
+
+  RandomShift(const Params& params, Ports& ports)
+      : UnaryInjector(params, ports), shift_(params.shift) {}
 
   at::Tensor compute(const at::Tensor& x) override {
     const at::Tensor& image = checked_image(x);
@@ -186,12 +202,21 @@ class RandomShift : public UnaryInjector {
 /// each image independently.
 class MarginRemoval : public UnaryInjector {
  public:
-  MarginRemoval(const Config& params, Ports& ports)
-      : UnaryInjector(params, ports),
-        margin_(params.get_at_least("margin", 0)),
-        shift_(params.get_at_least("random_shift_max", 0, 0)) {
+  struct Params : InOut {
+    int64_t margin = 0;
+    int64_t shift = 0;
+
+    void declare(Parameters& p) {
+      InOut::declare(p);
+      p.require("margin", margin, "pixels", at_least(0));
+      p.add("random_shift_max", shift, "by how much the window moves", at_least(0));
+    }
+  };
+
+  MarginRemoval(const Params& params, const Config& config, Ports& ports)
+      : UnaryInjector(params, ports), margin_(params.margin), shift_(params.shift) {
     if (shift_ > margin_) {
-      throw params.error("random_shift_max",
+      throw config.error("random_shift_max",
                          fmt::format("expected margin, {}, at most, found {}", margin_, shift_));
     }
   }
@@ -219,20 +244,29 @@ class MarginRemoval : public UnaryInjector {
 /// the difference alone; `recombine`: the sum of `lq` and `hq`, which then is the difference.
 class SrDiffs : public Injector {
  public:
-  SrDiffs(const Config& params, Ports& ports) {
-    const auto mode = params.get<std::string>("mode");
-    if (mode != "produce_diff" && mode != "recombine") {
-      throw params.error("mode",
-                         fmt::format("expected produce_diff or recombine, found \"{}\"", mode));
+  struct Params {
+    std::string mode = "produce_diff";
+    Port lq, hq, diff, out;
+    bool include_combined = false;
+
+    void declare(Parameters& p) {
+      p.require("mode", mode, "produce_diff or recombine", one_of({"produce_diff", "recombine"}));
+      p.require("lq", lq, "");
+      p.require("hq", hq, "of recombine: the difference");
+      p.require("out", out, "");
+      if (mode == "recombine") return;
+      p.require("diff", diff, "of produce_diff: where the difference goes");
+      p.add("include_combined", include_combined, "hq as further channels");
     }
-    produces_ = mode == "produce_diff";
-    lq_ = ports.reads(params, "lq");
-    hq_ = ports.reads(params, "hq");
-    out_ = ports.writes(params, "out");
-    if (!produces_) return;
-    includes_ = params.get("include_combined", false);
-    diff_ = ports.writes(params, "diff");
-  }
+  };
+
+  SrDiffs(const Params& params, Ports& ports)
+      : lq_(ports.reads(params.lq)),
+        hq_(ports.reads(params.hq)),
+        out_(ports.writes(params.out)),
+        diff_(ports.writes(params.diff)),
+        produces_(params.mode == "produce_diff"),
+        includes_(params.include_combined) {}
 
   void run(StepState& state, const Iteration&) override {
     const at::Tensor& low = image_at(state, lq_);
@@ -250,45 +284,17 @@ class SrDiffs : public Injector {
  private:
   Slot lq_, hq_, out_, diff_;
   bool produces_;
-  bool includes_ = false;
+  bool includes_;
 };
 
-STEPOP_REGISTER_INJECTOR(grey, Grey,
-                         {"The mean of the channels, three times.",
-                          {{"in", "", ""}, {"out", "", ""}}});
-STEPOP_REGISTER_INJECTOR(interpolate, Interpolate,
-                         {"The image in another size.",
-                          {{"in", "", ""},
-                           {"out", "", ""},
-                           {"scale_factor", "none", "how many times larger; or size"},
-                           {"size", "none", "a number of pixels, or [H, W]"},
-                           {"mode", "nearest", "nearest, bilinear, bicubic or area"},
-                           {"antialias", "false",
-                            "as Pillow's and MATLAB's imresize, of bilinear and bicubic"}}});
-STEPOP_REGISTER_INJECTOR(image_patch, ImagePatch,
-                         {"The corners of an image.",
-                          {{"in", "", ""},
-                           {"out", "", "and out_top_left, ..., out_bottom_right"},
-                           {"patch_size", "", "pixels"},
-                           {"resize", "none", "pixels of what comes out"}}});
-STEPOP_REGISTER_INJECTOR(
-    random_shift, RandomShift,
-    {"Each image moved at random, with its border repeated.",
-     {{"in", "", ""}, {"out", "", ""}, {"random_shift_max", "", "by how many pixels at most"}}});
-STEPOP_REGISTER_INJECTOR(margin_removal, MarginRemoval,
-                         {"The image without its margins.",
-                          {{"in", "", ""},
-                           {"out", "", ""},
-                           {"margin", "", "pixels"},
-                           {"random_shift_max", "0", "by how much the window moves"}}});
+STEPOP_REGISTER_INJECTOR(grey, Grey, {"The mean of the channels, three times."});
+STEPOP_REGISTER_INJECTOR(interpolate, Interpolate, {"The image in another size."});
+STEPOP_REGISTER_INJECTOR(image_patch, ImagePatch, {"The corners of an image."});
+STEPOP_REGISTER_INJECTOR(random_shift, RandomShift,
+                         {"Each image moved at random, with its border repeated."});
+STEPOP_REGISTER_INJECTOR(margin_removal, MarginRemoval, {"The image without its margins."});
 STEPOP_REGISTER_INJECTOR(sr_diffs, SrDiffs,
-                         {"What a high-resolution image adds to a low-resolution one.",
-                          {{"mode", "", "produce_diff or recombine"},
-                           {"lq", "", ""},
-                           {"hq", "", "of recombine: the difference"},
-                           {"diff", "", "of produce_diff: where the difference goes"},
-                           {"out", "", ""},
-                           {"include_combined", "false", "hq as further channels"}}});
+                         {"What a high-resolution image adds to a low-resolution one."});
 
 }  // namespace
 }  // namespace stepop::extensible

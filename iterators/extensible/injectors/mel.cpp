@@ -39,23 +39,32 @@ at::Tensor without_channel(const at::Tensor& sound) {
   throw Error(fmt::format("expected audio [B, T] or [B, 1, T], found {}", describe_tensor(sound)));
 }
 
-audio::MelSpectrogram::Options read_options(const Config& params) {
+/// What both spectrograms are computed by.
+struct SpectrogramParams : InOut {
   audio::MelSpectrogram::Options options;
-  options.fft = params.get_at_least("filter_length", 2, 1024);
-  options.hop = params.get_at_least("hop_length", 1, 256);
-  options.window = params.get_at_least("win_length", 1, 1024);
-  options.sampling_rate = params.get_at_least("sampling_rate", 1, 22050);
-  options.mels = params.get_at_least("n_mel_channels", 1, 80);
-  options.lowest = params.get("mel_fmin", 0.0);
-  options.highest = params.get("mel_fmax", 8000.0);
+
+  void declare(Parameters& p) {
+    InOut::declare(p, "audio in [-1, 1], [B, T] or [B, 1, T]",
+                   "[B, n_mel_channels, T / hop_length + 1]");
+    p.add("filter_length", options.fft, "samples of a frame", at_least(2));
+    p.add("hop_length", options.hop, "samples from frame to frame", at_least(1));
+    p.add("win_length", options.window, "samples of the window", at_least(1));
+    p.add("n_mel_channels", options.mels, "", at_least(1));
+    p.add("mel_fmin", options.lowest, "hertz", at_least(0));
+    p.add("mel_fmax", options.highest, "hertz");
+    p.add("sampling_rate", options.sampling_rate, "samples a second", at_least(1));
+  }
+};
+
+const audio::MelSpectrogram::Options& checked_options(const audio::MelSpectrogram::Options& options,
+                                                      const Config& config) {
   if (options.window > options.fft) {
-    throw params.error("win_length", fmt::format("expected filter_length, {}, at most, found {}",
+    throw config.error("win_length", fmt::format("expected filter_length, {}, at most, found {}",
                                                  options.fft, options.window));
   }
-  if (!(options.lowest >= 0)) throw params.error("mel_fmin", "expected 0 or more");
   const double most = static_cast<double>(options.sampling_rate) / 2;
   if (!(options.highest > options.lowest && options.highest <= most)) {
-    throw params.error("mel_fmax",
+    throw config.error("mel_fmax",
                        fmt::format("expected more than mel_fmin, {}, and half of sampling_rate, "
                                    "{}, at most, found {}",
                                    options.lowest, most, options.highest));
@@ -66,10 +75,19 @@ audio::MelSpectrogram::Options read_options(const Config& params) {
 /// The spectrogram of Tacotron 2: magnitudes, Slaney's mels. No gradient passes.
 class MelSpectrogramOf : public UnaryInjector {
  public:
-  MelSpectrogramOf(const Config& params, Ports& ports)
+  struct Params : SpectrogramParams {
+    bool normalizes = false;
+
+    void declare(Parameters& p) {
+      SpectrogramParams::declare(p);
+      p.add("do_normalization", normalizes, "to [-1, 1]");
+    }
+  };
+
+  MelSpectrogramOf(const Params& params, const Config& config, Ports& ports)
       : UnaryInjector(params, ports),
-        mel_(read_options(params), ports.context().device),
-        normalizes_(params.get("do_normalization", false)) {}
+        mel_(checked_options(params.options, config), ports.context().device),
+        normalizes_(params.normalizes) {}
 
   at::Tensor compute(const at::Tensor& x) override {
     const at::NoGradGuard no_grad;
@@ -100,20 +118,33 @@ class MelSpectrogramOf : public UnaryInjector {
 /// The spectrogram of torchaudio: squared magnitudes, HTK's mels. No gradient passes.
 class TorchMelSpectrogram : public UnaryInjector {
  public:
-  TorchMelSpectrogram(const Config& params, Ports& ports)
+  struct Params : SpectrogramParams {
+    bool normalizes = false;
+    std::optional<StoredValues> stored;
+
+    void declare(Parameters& p) {
+      options.scale = audio::MelScale::kHtk;
+      options.is_power = true;
+      SpectrogramParams::declare(p);
+      p.add("normalize", options.divides_window, "spectra are divided by the window's norm");
+      p.add("true_normalization", normalizes, "to [-1, 1]");
+      stored = StoredValues::declare(
+          p, "mel_norm_file", "a safetensors file with mel_norms, by which the mels are divided",
+          "s.save_file({{'mel_norms': torch.load('{0}').contiguous()}}, 'mel_norms.safetensors')",
+          "none");
+    }
+  };
+
+  TorchMelSpectrogram(const Params& params, const Config& config, Ports& ports)
       : UnaryInjector(params, ports),
-        mel_(options_of(params), ports.context().device),
-        normalizes_(params.get("true_normalization", false)) {
-    if (!params.has("mel_norm_file")) return;
-    const StoredValues stored(
-        params, "mel_norm_file",
-        "s.save_file({{'mel_norms': torch.load('{0}').contiguous()}}, 'mel_norms.safetensors')");
-    const at::Tensor norms = stored.get("mel_norms", 1);
-    const int64_t mels = params.get("n_mel_channels", int64_t{80});
-    if (norms.size(0) != mels) {
-      throw params.error("mel_norm_file", fmt::format("expected {} numbers, n_mel_channels, found "
+        mel_(checked_options(params.options, config), ports.context().device),
+        normalizes_(params.normalizes) {
+    if (!params.stored) return;
+    const at::Tensor norms = params.stored->get("mel_norms", 1);
+    if (norms.size(0) != params.options.mels) {
+      throw config.error("mel_norm_file", fmt::format("expected {} numbers, n_mel_channels, found "
                                                       "{}",
-                                                      mels, norms.size(0)));
+                                                      params.options.mels, norms.size(0)));
     }
     norms_ = norms.to(ports.context().device).unsqueeze(-1);
   }
@@ -126,14 +157,6 @@ class TorchMelSpectrogram : public UnaryInjector {
   }
 
  private:
-  static audio::MelSpectrogram::Options options_of(const Config& params) {
-    audio::MelSpectrogram::Options options = read_options(params);
-    options.scale = audio::MelScale::kHtk;
-    options.is_power = true;
-    options.divides_window = params.get("normalize", false);
-    return options;
-  }
-
   audio::MelSpectrogram mel_;
   bool normalizes_;
   at::Tensor norms_;  ///< [mels, 1]; may be undefined.
@@ -142,7 +165,8 @@ class TorchMelSpectrogram : public UnaryInjector {
 /// Maps the output of mel_spectrogram to [-1, 1].
 class NormalizeMel : public UnaryInjector {
  public:
-  NormalizeMel(const Config& params, Ports& ports) : UnaryInjector(params, ports) {}
+  using Params = InOut;
+  using UnaryInjector::UnaryInjector;
   at::Tensor compute(const at::Tensor& mel) override {
     const at::NoGradGuard no_grad;
     return audio::normalized_mel(mel, audio::kHighestTacotronMel);
@@ -152,13 +176,21 @@ class NormalizeMel : public UnaryInjector {
 /// `(x - shift) / scale`, with a shift and a scale for each bin.
 class FrequencyBinNormalize : public UnaryInjector {
  public:
-  FrequencyBinNormalize(const Config& params, Ports& ports) : UnaryInjector(params, ports) {
-    const StoredValues stored(
-        params, "stats_file",
-        "shift, scale = torch.load('{0}'); s.save_file({{'shift': shift.flatten(), 'scale': "
-        "scale.flatten()}}, 'stats.safetensors')");
+  struct Params : InOut {
+    std::optional<StoredValues> stored;
+
+    void declare(Parameters& p) {
+      InOut::declare(p, "[B, bins, T]");
+      stored = StoredValues::declare(
+          p, "stats_file", "a safetensors file with shift and scale, [bins]",
+          "shift, scale = torch.load('{0}'); s.save_file({{'shift': shift.flatten(), 'scale': "
+          "scale.flatten()}}, 'stats.safetensors')");
+    }
+  };
+
+  FrequencyBinNormalize(const Params& params, Ports& ports) : UnaryInjector(params, ports) {
     const auto column = [&](const char* name) {
-      return stored.get(name, 1).to(ports.context().device).unsqueeze(-1);
+      return params.stored->get(name, 1).to(ports.context().device).unsqueeze(-1);
     };
     shift_ = column("shift");
     scale_ = column("scale");
@@ -175,14 +207,22 @@ class FrequencyBinNormalize : public UnaryInjector {
 /// The number of the nearest centroid at each time of [B, C, T]: [B, T].
 class KmeansQuantizer : public UnaryInjector {
  public:
-  KmeansQuantizer(const Config& params, Ports& ports) : UnaryInjector(params, ports) {
-    const StoredValues stored(
-        params, "centroids",
-        "_, c = torch.load('{0}'); s.save_file({{'centroids': c.contiguous()}}, "
-        "'centroids.safetensors')");
-    centroids_ = stored.get("centroids", 2).to(ports.context().device);
-    squares_ = at::square(centroids_).sum(1, /*keepdim=*/true);
-  }
+  struct Params : InOut {
+    std::optional<StoredValues> stored;
+
+    void declare(Parameters& p) {
+      InOut::declare(p, "[B, C, T]", "[B, T]");
+      stored = StoredValues::declare(
+          p, "centroids", "a safetensors file with centroids, [k, C]",
+          "_, c = torch.load('{0}'); s.save_file({{'centroids': c.contiguous()}}, "
+          "'centroids.safetensors')");
+    }
+  };
+
+  KmeansQuantizer(const Params& params, Ports& ports)
+      : UnaryInjector(params, ports),
+        centroids_(params.stored->get("centroids", 2).to(ports.context().device)),
+        squares_(at::square(centroids_).sum(1, /*keepdim=*/true)) {}
 
   at::Tensor compute(const at::Tensor& x) override {
     const at::NoGradGuard no_grad;
@@ -206,17 +246,28 @@ class KmeansQuantizer : public UnaryInjector {
 /// bands in the whole batch.
 class MelMask : public UnaryInjector {
  public:
-  MelMask(const Config& params, Ports& ports)
-      : UnaryInjector(params, ports),
-        frequency_(params.get_at_least("frequency_mask_size_high", 0, 27)),
-        frequencies_(params.get_at_least("frequency_mask_count", 0, 1)),
-        time_(params.get_at_least("time_mask_size_high", 0, 5)),
-        times_(params.get_at_least("time_mask_count", 0, 3)) {}
+  struct Params : InOut {
+    int64_t frequency = 27;
+    int64_t frequencies = 1;
+    int64_t time = 5;
+    int64_t times = 3;
+
+    void declare(Parameters& p) {
+      InOut::declare(p, "[B, mels, T]");
+      p.add("frequency_mask_size_high", frequency, "a band of frequencies has less rows than this",
+            at_least(0));
+      p.add("frequency_mask_count", frequencies, "", at_least(0));
+      p.add("time_mask_size_high", time, "a band of time has less rows than this", at_least(0));
+      p.add("time_mask_count", times, "", at_least(0));
+    }
+  };
+
+  MelMask(const Params& params, Ports& ports) : UnaryInjector(params, ports), p_(params) {}
 
   at::Tensor compute(const at::Tensor& x) override {
     at::Tensor masked = checked_spectrogram(x).clone();
-    for (int64_t i = 0; i < frequencies_; ++i) mask(masked, 1, frequency_);
-    for (int64_t i = 0; i < times_; ++i) mask(masked, 2, time_);
+    for (int64_t i = 0; i < p_.frequencies; ++i) mask(masked, 1, p_.frequency);
+    for (int64_t i = 0; i < p_.times; ++i) mask(masked, 2, p_.time);
     return masked;
   }
 
@@ -229,24 +280,36 @@ class MelMask : public UnaryInjector {
     x.narrow(dimension, draw(length - rows + 1), rows).zero_();
   }
 
-  int64_t frequency_;
-  int64_t frequencies_;
-  int64_t time_;
-  int64_t times_;
+  Params p_;
 };
 
 /// Joins each two neighbours of the batch into one example: their audio, and their texts with a
 /// separator between. A batch of one is unchanged; the last example of an odd number is left out.
 class CombineMel : public Injector {
  public:
-  CombineMel(const Config& params, Ports& ports)
-      : audio_(ports.reads(params, "audio_key")),
-        text_(ports.reads(params, "text_key")),
-        audio_lengths_(ports.reads(params, "audio_lengths_key")),
-        text_lengths_(ports.reads(params, "text_lengths_key")),
-        audio_out_(ports.writes(params, "output_audio_key")),
-        text_out_(ports.writes(params, "output_text_key")),
-        separator_(params.get("text_separator", int64_t{149})) {}
+  struct Params {
+    Port audio, text, audio_lengths, text_lengths, audio_out, text_out;
+    int64_t separator = 149;
+
+    void declare(Parameters& p) {
+      p.require("audio_key", audio, "[B, C, T]");
+      p.require("text_key", text, "[B, L]");
+      p.require("audio_lengths_key", audio_lengths, "[B]");
+      p.require("text_lengths_key", text_lengths, "[B]");
+      p.require("output_audio_key", audio_out, "[B / 2, C, 2 T]");
+      p.require("output_text_key", text_out, "[B / 2, 2 L]");
+      p.add("text_separator", separator, "between two texts");
+    }
+  };
+
+  CombineMel(const Params& params, Ports& ports)
+      : audio_(ports.reads(params.audio)),
+        text_(ports.reads(params.text)),
+        audio_lengths_(ports.reads(params.audio_lengths)),
+        text_lengths_(ports.reads(params.text_lengths)),
+        audio_out_(ports.writes(params.audio_out)),
+        text_out_(ports.writes(params.text_out)),
+        separator_(params.separator) {}
 
   void run(StepState& state, const Iteration&) override {
     const at::Tensor& sound = checked_spectrogram(state.tensor(audio_));
@@ -305,63 +368,21 @@ class CombineMel : public Injector {
   int64_t separator_;
 };
 
-std::vector<Parameter> of_spectrogram(std::vector<Parameter> own) {
-  std::vector<Parameter> all = {{"in", "", "audio in [-1, 1], [B, T] or [B, 1, T]"},
-                                {"out", "", "[B, n_mel_channels, T / hop_length + 1]"},
-                                {"filter_length", "1024", "samples of a frame"},
-                                {"hop_length", "256", "samples from frame to frame"},
-                                {"win_length", "1024", "samples of the window"},
-                                {"n_mel_channels", "80", ""},
-                                {"mel_fmin", "0", "hertz"},
-                                {"mel_fmax", "8000", "hertz"},
-                                {"sampling_rate", "22050", "samples a second"}};
-  all.insert(all.end(), own.begin(), own.end());
-  return all;
-}
-
 STEPOP_REGISTER_INJECTOR(
     mel_spectrogram, MelSpectrogramOf,
-    {"The logarithm of the mel spectrogram, as Tacotron 2 has it; no gradient passes.",
-     of_spectrogram({{"do_normalization", "false", "to [-1, 1]"}})});
+    {"The logarithm of the mel spectrogram, as Tacotron 2 has it; no gradient passes."});
 STEPOP_REGISTER_INJECTOR(
     torch_mel_spectrogram, TorchMelSpectrogram,
-    {"The logarithm of the mel spectrogram, as torchaudio has it; no gradient passes.",
-     of_spectrogram({{"normalize", "false", "spectra are divided by the window's norm"},
-                     {"true_normalization", "false", "to [-1, 1]"},
-                     {"mel_norm_file", "none",
-                      "a safetensors file with mel_norms, by which the mels are divided", true}})});
-STEPOP_REGISTER_INJECTOR(normalize_mel, NormalizeMel,
-                         {"Mels of mel_spectrogram to [-1, 1].",
-                          {{"in", "", ""}, {"out", "", ""}}});
+    {"The logarithm of the mel spectrogram, as torchaudio has it; no gradient passes."});
+STEPOP_REGISTER_INJECTOR(normalize_mel, NormalizeMel, {"Mels of mel_spectrogram to [-1, 1]."});
 STEPOP_REGISTER_INJECTOR(frequency_bin_normalize, FrequencyBinNormalize,
-                         {"(x - shift) / scale, for each bin of a spectrogram.",
-                          {{"in", "", "[B, bins, T]"},
-                           {"out", "", ""},
-                           {"stats_file", "", "a safetensors file with shift and scale, [bins]",
-                            true}}});
+                         {"(x - shift) / scale, for each bin of a spectrogram."});
 STEPOP_REGISTER_INJECTOR(kmeans_quantizer, KmeansQuantizer,
-                         {"The number of the nearest centroid.",
-                          {{"in", "", "[B, C, T]"},
-                           {"out", "", "[B, T]"},
-                           {"centroids", "", "a safetensors file with centroids, [k, C]", true}}});
+                         {"The number of the nearest centroid."});
 STEPOP_REGISTER_INJECTOR(mel_mask, MelMask,
-                         {"Some bands of frequencies and of time made zero (SpecAugment).",
-                          {{"in", "", "[B, mels, T]"},
-                           {"out", "", ""},
-                           {"frequency_mask_size_high", "27",
-                            "a band of frequencies has less rows than this"},
-                           {"frequency_mask_count", "1", ""},
-                           {"time_mask_size_high", "5", "a band of time has less rows than this"},
-                           {"time_mask_count", "3", ""}}});
+                         {"Some bands of frequencies and of time made zero (SpecAugment)."});
 STEPOP_REGISTER_INJECTOR(combine_mel, CombineMel,
-                         {"Each two neighbours of the batch become one longer example.",
-                          {{"audio_key", "", "[B, C, T]"},
-                           {"text_key", "", "[B, L]"},
-                           {"audio_lengths_key", "", "[B]"},
-                           {"text_lengths_key", "", "[B]"},
-                           {"output_audio_key", "", "[B / 2, C, 2 T]"},
-                           {"output_text_key", "", "[B / 2, 2 L]"},
-                           {"text_separator", "149", "between two texts"}}});
+                         {"Each two neighbours of the batch become one longer example."});
 
 }  // namespace
 }  // namespace stepop::extensible

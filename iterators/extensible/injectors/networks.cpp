@@ -16,43 +16,52 @@ namespace {
 /// `out = in`
 class Direct : public Injector {
  public:
-  Direct(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")), out_(ports.writes(params, "out")) {}
+  using Params = InOut;
+  Direct(const Params& params, Ports& ports)
+      : in_(ports.reads(params.in)), out_(ports.writes(params.out)) {}
   void run(StepState& state, const Iteration&) override { state.set(out_, state.item(in_)); }
 
  private:
   Slot in_, out_;
 };
 
+/// What a call of a network is connected with.
+struct CallParams {
+  Port network;
+  std::vector<Port> in;
+  std::vector<Port> out;
+  bool grad = true;
+  bool fp16 = true;
+
+  void declare(Parameters& p, const char* key, const char* about = "") {
+    p.require(key, network, "the network");
+    p.require("in", in, about);
+    p.require("out", out, about);
+  }
+};
+
 /// Calls a network. The name `None` in a list `in` leaves that input out.
 class Call : public Injector {
  public:
-  Call(const Config& params, Ports& ports, const char* network, bool has_grad)
-      : device_(ports.context().device),
-        with_grad_(!has_grad || params.get("grad", true)),
-        in_float32_(has_grad && !params.get("fp16", true)) {
-    const auto module = ports.module(params, network);
-    one_ = std::dynamic_pointer_cast<Network>(module);
-    if (!one_) many_ = ports.network<MultiNetwork>(params, network);
-    const Value* in = params.peek("in");
-    if (in != nullptr && in->is_list()) {
-      const auto names = params.get<std::vector<std::string>>("in");
-      for (size_t i = 0; i < names.size(); ++i) {
-        const std::string place = fmt::format("in/{}", i);
-        in_.push_back(names[i] == "None" ? Slot{} : ports.reads_key(params, place, names[i]));
-      }
-    } else {
-      in_.push_back(ports.reads(params, "in"));
+  Call(const CallParams& params, const Config& config, Ports& ports)
+      : one_(std::dynamic_pointer_cast<Network>(ports.module(params.network))),
+        many_(one_ ? nullptr : ports.network<MultiNetwork>(params.network)),
+        is_list_(config.peek("out")->is_list()),
+        device_(ports.context().device),
+        with_grad_(params.grad),
+        in_float32_(!params.fp16) {
+    const bool is_in_list = config.peek("in")->is_list();
+    for (const Port& in : params.in) {
+      in_.push_back(is_in_list && in.name == "None" ? Slot{} : ports.reads(in));
     }
-    is_list_ = params.peek("out") != nullptr && params.peek("out")->is_list();
-    out_ = ports.writes_all(params, "out");
+    out_ = ports.writes_all(params.out);
     if (one_ && (in_.size() != 1 || !in_.front())) {
-      throw params.error("in", fmt::format("the network \"{}\" has one input, found {}",
-                                           params.get<std::string>(network), in_.size()));
+      throw config.error("in", fmt::format("the network \"{}\" has one input, found {}",
+                                           params.network.name, in_.size()));
     }
     if (one_ && out_.size() != 1) {
-      throw params.error("out", fmt::format("the network \"{}\" has one output, found {} names",
-                                            params.get<std::string>(network), out_.size()));
+      throw config.error("out", fmt::format("the network \"{}\" has one output, found {} names",
+                                            params.network.name, out_.size()));
     }
   }
 
@@ -86,7 +95,7 @@ class Call : public Injector {
   std::shared_ptr<MultiNetwork> many_;
   std::vector<Slot> in_;  ///< An empty slot is an input that is left out.
   std::vector<Slot> out_;
-  bool is_list_ = false;
+  bool is_list_;
   c10::Device device_;
   bool with_grad_;
   bool in_float32_;
@@ -94,26 +103,27 @@ class Call : public Injector {
 
 class Generator : public Call {
  public:
-  Generator(const Config& params, Ports& ports) : Call(params, ports, "generator", true) {}
+  struct Params : CallParams {
+    void declare(Parameters& p) {
+      CallParams::declare(p, "generator", "a key, or a list of keys");
+      p.add("grad", grad, "false: in evaluation mode and without a graph");
+      p.add("fp16", fp16, "false: in float32, whatever precision is");
+    }
+  };
+  using Call::Call;
 };
 
 class Discriminator : public Call {
  public:
-  Discriminator(const Config& params, Ports& ports) : Call(params, ports, "discriminator", false) {}
+  struct Params : CallParams {
+    void declare(Parameters& p) { CallParams::declare(p, "discriminator"); }
+  };
+  using Call::Call;
 };
 
-STEPOP_REGISTER_INJECTOR(direct, Direct,
-                         {"The same under another name.", {{"in", "", ""}, {"out", "", ""}}});
-STEPOP_REGISTER_INJECTOR(generator, Generator,
-                         {"What a network makes of its inputs.",
-                          {{"generator", "", "the network"},
-                           {"in", "", "a key, or a list of keys"},
-                           {"out", "", "a key, or a list of keys"},
-                           {"grad", "true", "false: in evaluation mode and without a graph"},
-                           {"fp16", "true", "false: in float32, whatever precision is"}}});
-STEPOP_REGISTER_INJECTOR(discriminator, Discriminator,
-                         {"What a network makes of its inputs.",
-                          {{"discriminator", "", "the network"}, {"in", "", ""}, {"out", "", ""}}});
+STEPOP_REGISTER_INJECTOR(direct, Direct, {"The same under another name."});
+STEPOP_REGISTER_INJECTOR(generator, Generator, {"What a network makes of its inputs."});
+STEPOP_REGISTER_INJECTOR(discriminator, Discriminator, {"What a network makes of its inputs."});
 
 }  // namespace
 }  // namespace stepop::extensible

@@ -3,10 +3,13 @@
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/components/parameters.h"
 #include "runtime/core/config/config.h"
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/core/measure/tensor_statistics.h"
@@ -16,19 +19,28 @@ namespace stepop::extensible {
 /// Tensors from a safetensors file that a config names, in place of DL-Art-School's pickle files.
 class StoredValues {
  public:
+  /// Declares the file, and reads it where there is one. `usual`: empty for a required file.
+  static std::optional<StoredValues> declare(Parameters& p, const std::string& key,
+                                             std::string about, std::string_view how,
+                                             const std::string& usual = "") {
+    const Config* config = p.describe({key, usual, std::move(about), true, {.kind = "path"}});
+    if (config == nullptr || (!usual.empty() && !config->has(key))) return std::nullopt;
+    return StoredValues(*config, key, how);
+  }
+
   /// Reads the file at `key`. `how`, for messages: a line of Python that converts DL-Art-School's
   /// file, with {0} for its name. Throws UsageError for a file that cannot be read.
   StoredValues(const Config& params, std::string_view key, std::string_view how)
       : params_(params), key_(key) {
-    const std::string path = params.get_path(key);
+    const std::string path = params_.get_path(key_);
     how_ = fmt::format("python -c \"import torch, safetensors.torch as s; {}\"",
                        fmt::format(fmt::runtime(how), path));
     try {
       tensors_ = load_safetensors(path).tensors;
     } catch (const Error& error) {
-      throw params.error(key, fmt::format("{}. This makes a safetensors file of one of torch.save:"
-                                          "\n  {}",
-                                          error.what(), how_));
+      throw params_.error(key_, fmt::format("{}. This makes a safetensors file of one of "
+                                            "torch.save:\n  {}",
+                                            error.what(), how_));
     }
   }
 
@@ -47,7 +59,7 @@ class StoredValues {
   }
 
  private:
-  const Config& params_;
+  Config params_;
   std::string key_;
   std::string how_;
   State tensors_;

@@ -1,20 +1,13 @@
 // Injectors over tensors of any shape, and numbers.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/rand.h>
-#include <ATen/ops/rand_like.h>
-#include <ATen/ops/randint.h>
-#include <ATen/ops/randn.h>
-#include <ATen/ops/randn_like.h>
 #include <ATen/ops/roll.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,28 +22,50 @@ namespace {
 /// A number that depends on the iteration.
 class ScheduledScalar : public Injector {
  public:
-  ScheduledScalar(const Config& params, Ports& ports)
-      : out_(ports.writes(params, "out")), scheduler_(params.at("scheduler")) {
-    type_ = scheduler_.get<std::string>("type");
-    if (type_ == "fixed") {
-      a_ = scheduler_.get<double>("weight");
-    } else if (type_ == "linear_decay") {
-      a_ = scheduler_.get<double>("initial_weight");
-      b_ = scheduler_.get<double>("lower_bound");
-      period_ = read_length(scheduler_, "steps", 1);
-      start_ = read_length_or(scheduler_, "start_step", 0, 0);
-    } else if (type_ == "sinusoidal") {
-      a_ = scheduler_.get<double>("upper_weight");
-      b_ = scheduler_.get<double>("lower_weight");
-      period_ = scheduler_.get_at_least("period", 1);
-      start_ = read_length_or(scheduler_, "start_step", 0, 0);
-    } else {
-      throw scheduler_.error("type",
-                             fmt::format("expected fixed, linear_decay or sinusoidal, found "
-                                         "\"{}\"",
-                                         type_));
+  struct Params {
+    Port out;
+    std::string type;
+    double a = 0;
+    double b = 0;
+    int64_t period = 1;
+    int64_t start = 0;
+
+    void declare(Parameters& p) {
+      p.require("out", out, "");
+      const Config* config = p.describe(
+          {"scheduler",
+           "",
+           "{type: fixed, weight}, {type: linear_decay, initial_weight, lower_bound, steps, "
+           "start_step} or {type: sinusoidal, upper_weight, lower_weight, period, start_step}",
+           false,
+           {.kind = "map"}});
+      if (config != nullptr) read(config->at("scheduler"));
     }
-  }
+
+    void read(const Config& scheduler) {
+      type = scheduler.get<std::string>("type");
+      if (type == "fixed") {
+        a = scheduler.get<double>("weight");
+      } else if (type == "linear_decay") {
+        a = scheduler.get<double>("initial_weight");
+        b = scheduler.get<double>("lower_bound");
+        period = read_length(scheduler, "steps", 1);
+        start = read_length_or(scheduler, "start_step", 0, 0);
+      } else if (type == "sinusoidal") {
+        a = scheduler.get<double>("upper_weight");
+        b = scheduler.get<double>("lower_weight");
+        period = scheduler.get_at_least("period", 1);
+        start = read_length_or(scheduler, "start_step", 0, 0);
+      } else {
+        throw scheduler.error("type",
+                              fmt::format("expected fixed, linear_decay or sinusoidal, found "
+                                          "\"{}\"",
+                                          type));
+      }
+    }
+  };
+
+  ScheduledScalar(const Params& params, Ports& ports) : p_(params), out_(ports.writes(p_.out)) {}
 
   void run(StepState& state, const Iteration& iteration) override {
     state.set(out_, at(iteration.number));
@@ -58,66 +73,34 @@ class ScheduledScalar : public Injector {
 
  private:
   double at(int64_t number) const {
-    const auto since = static_cast<double>(std::max<int64_t>(number - start_, 0));
-    const auto period = static_cast<double>(period_);
-    if (type_ == "fixed") return a_;
-    if (type_ == "linear_decay") return a_ - (a_ - b_) * std::min(since / period, 1.0);
-    const double middle = (a_ + b_) / 2;
-    return middle + (a_ - b_) / 2 * std::cos(2 * std::numbers::pi * since / period);
+    const auto since = static_cast<double>(std::max<int64_t>(number - p_.start, 0));
+    const auto period = static_cast<double>(p_.period);
+    if (p_.type == "fixed") return p_.a;
+    if (p_.type == "linear_decay") return p_.a - (p_.a - p_.b) * std::min(since / period, 1.0);
+    const double middle = (p_.a + p_.b) / 2;
+    return middle + (p_.a - p_.b) / 2 * std::cos(2 * std::numbers::pi * since / period);
   }
 
+  Params p_;
   Slot out_;
-  Config scheduler_;
-  std::string type_;
-  double a_ = 0;
-  double b_ = 0;
-  int64_t period_ = 1;
-  int64_t start_ = 0;
-};
-
-/// Adds noise: normal, or uniform in [0, scale).
-class AddNoise : public Injector {
- public:
-  AddNoise(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")), out_(ports.writes(params, "out")) {
-    const auto mode = params.get("mode", "normal");
-    if (mode != "normal" && mode != "uniform") {
-      throw params.error("mode", fmt::format("expected normal or uniform, found \"{}\"", mode));
-    }
-    is_normal_ = mode == "normal";
-    if (!params.has("scale")) return;
-    if (params.peek("scale")->is_text()) {
-      scale_key_ = ports.reads(params, "scale");
-    } else {
-      scale_ = params.get<double>("scale");
-    }
-  }
-
-  void run(StepState& state, const Iteration&) override {
-    const at::Tensor& x = state.tensor(in_);
-    const at::Tensor noise = is_normal_ ? at::randn_like(x) : at::rand_like(x);
-    if (!scale_key_) {
-      state.set(out_, x + noise * scale_);
-    } else if (std::holds_alternative<double>(state.item(scale_key_))) {
-      state.set(out_, x + noise * state.number(scale_key_));
-    } else {
-      state.set(out_, x + noise * state.tensor(scale_key_));
-    }
-  }
-
- private:
-  Slot in_, out_;
-  Slot scale_key_;
-  double scale_ = 1;
-  bool is_normal_;
 };
 
 class Concatenate : public Injector {
  public:
-  Concatenate(const Config& params, Ports& ports)
-      : in_(ports.reads_all(params, "in")),
-        out_(ports.writes(params, "out")),
-        dim_(params.get<int64_t>("dim")) {}
+  struct Params {
+    std::vector<Port> in;
+    Port out;
+    int64_t dim = 0;
+
+    void declare(Parameters& p) {
+      p.require("in", in, "a list of keys");
+      p.require("out", out, "");
+      p.require("dim", dim, "");
+    }
+  };
+
+  Concatenate(const Params& params, Ports& ports)
+      : in_(ports.reads_all(params.in)), out_(ports.writes(params.out)), dim_(params.dim) {}
   void run(StepState& state, const Iteration&) override {
     std::vector<at::Tensor> parts;
     for (const Slot slot : in_) parts.push_back(state.tensor(slot));
@@ -133,8 +116,16 @@ class Concatenate : public Injector {
 /// Pads the last dimension with zeros to a multiple.
 class Pad : public UnaryInjector {
  public:
-  Pad(const Config& params, Ports& ports)
-      : UnaryInjector(params, ports), multiple_(params.get_at_least("multiple", 1)) {}
+  struct Params : InOut {
+    int64_t multiple = 1;
+
+    void declare(Parameters& p) {
+      InOut::declare(p).require("multiple", multiple, "", at_least(1));
+    }
+  };
+
+  Pad(const Params& params, Ports& ports)
+      : UnaryInjector(params, ports), multiple_(params.multiple) {}
   at::Tensor compute(const at::Tensor& x) override {
     const int64_t missing = (multiple_ - x.size(-1) % multiple_) % multiple_;
     return missing == 0 ? x : at::constant_pad_nd(x, {0, missing});
@@ -146,8 +137,13 @@ class Pad : public UnaryInjector {
 
 class Squeeze : public UnaryInjector {
  public:
-  Squeeze(const Config& params, Ports& ports)
-      : UnaryInjector(params, ports), dim_(params.get<int64_t>("dim")) {}
+  struct Params : InOut {
+    int64_t dim = 0;
+
+    void declare(Parameters& p) { InOut::declare(p).require("dim", dim, ""); }
+  };
+
+  Squeeze(const Params& params, Ports& ports) : UnaryInjector(params, ports), dim_(params.dim) {}
   at::Tensor compute(const at::Tensor& x) override {
     if (x.size(dim_) != 1) {
       throw Error(
@@ -162,12 +158,21 @@ class Squeeze : public UnaryInjector {
 
 class Constant : public Injector {
  public:
-  Constant(const Config& params, Ports& ports)
-      : like_(ports.reads(params, "like")), out_(ports.writes(params, "out")) {
-    const auto type = params.get<std::string>("constant_type");
-    if (type != "zeroes") {
-      throw params.error("constant_type", fmt::format("expected zeroes, found \"{}\"", type));
+  struct Params {
+    std::string constant_type;
+    Port like;
+    Port out;
+
+    void declare(Parameters& p) {
+      p.require("constant_type", constant_type, "zeroes");
+      p.require("like", like, "");
+      p.require("out", out, "");
     }
+  };
+
+  Constant(const Params& params, const Config& config, Ports& ports)
+      : like_(ports.reads(params.like)), out_(ports.writes(params.out)) {
+    if (params.constant_type != "zeroes") throw config.error("constant_type", "expected zeroes");
   }
   void run(StepState& state, const Iteration&) override {
     state.set(out_, at::zeros_like(state.tensor(like_)));
@@ -180,9 +185,21 @@ class Constant : public Injector {
 /// Writes each element of dimension 1 under its own name.
 class IndicesExtractor : public Injector {
  public:
-  IndicesExtractor(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")), out_(ports.writes_all(params, "out")) {
-    if (params.get_at_least("dim", 1, 1) != 1) throw params.error("dim", "expected 1");
+  struct Params {
+    Port in;
+    std::vector<Port> out;
+    int64_t dim = 1;
+
+    void declare(Parameters& p) {
+      p.require("in", in, "");
+      p.require("out", out, "a list of keys");
+      p.add("dim", dim, "", at_least(1));
+    }
+  };
+
+  IndicesExtractor(const Params& params, const Config& config, Ports& ports)
+      : in_(ports.reads(params.in)), out_(ports.writes_all(params.out)) {
+    if (params.dim != 1) throw config.error("dim", "expected 1");
   }
   void run(StepState& state, const Iteration&) override {
     const at::Tensor& x = state.tensor(in_);
@@ -203,118 +220,56 @@ class IndicesExtractor : public Injector {
 /// Replaces each example by the example before it, and the first by the last.
 class BatchRotate : public UnaryInjector {
  public:
-  BatchRotate(const Config& params, Ports& ports) : UnaryInjector(params, ports) {}
+  using Params = InOut;
+  using UnaryInjector::UnaryInjector;
   at::Tensor compute(const at::Tensor& x) override { return at::roll(x, 1, 0); }
 };
 
-/// Picks one of several inputs for each example, and labels which.
-class MixAndLabel : public Injector {
- public:
-  MixAndLabel(const Config& params, Ports& ports)
-      : in_(ports.reads_all(params, "in")),
-        out_(ports.writes(params, "out")),
-        labels_(ports.writes(params, "out_labels")) {}
-  void run(StepState& state, const Iteration&) override {
-    std::vector<at::Tensor> inputs;
-    for (const Slot slot : in_) inputs.push_back(state.tensor(slot));
-    const at::Tensor stacked = at::stack(inputs);  // [inputs, B, ...]
-    const at::TensorOptions options = at::TensorOptions(at::kLong).device(stacked.device());
-    const at::Tensor labels =
-        at::randint(static_cast<int64_t>(in_.size()), {stacked.size(1)}, options);
-    std::vector<at::Tensor> chosen;
-    const at::Tensor on_host = labels.cpu();
-    const auto* which = on_host.const_data_ptr<int64_t>();
-    for (int64_t i = 0; i < stacked.size(1); ++i) chosen.push_back(stacked[which[i]][i]);
-    state.set(out_, at::stack(chosen));
-    state.set(labels_, labels);
-  }
-
- private:
-  std::vector<Slot> in_;
-  Slot out_, labels_;
-};
-
-/// One or two latent vectors of normal noise for each example, for StyleGAN 2.
-class Stylegan2Noise : public Injector {
- public:
-  Stylegan2Noise(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")),
-        out_(ports.writes(params, "out")),
-        mix_(params.get("mix_probability", 0.9)),
-        latent_(params.get_at_least("latent_dim", 1, 512)) {
-    if (!(mix_ >= 0 && mix_ <= 1)) {
-      throw params.error("mix_probability", "expected a number from 0 to 1");
-    }
-  }
-  void run(StepState& state, const Iteration&) override {
-    const at::Tensor& like = state.tensor(in_);
-    const auto options = at::TensorOptions(at::kFloat).device(like.device());
-    const bool mixes = at::rand({1}, at::kDouble).item<double>() < mix_;
-    std::vector<at::Tensor> noise;
-    for (int i = 0; i < (mixes ? 2 : 1); ++i) {
-      noise.push_back(at::randn({like.size(0), latent_}, options));
-    }
-    state.set(out_, std::move(noise));
-  }
-
- private:
-  Slot in_, out_;
-  double mix_;
-  int64_t latent_;
-};
-
-/// Normal noise [B, shape].
-class Noise : public UnaryInjector {
- public:
-  Noise(const Config& params, Ports& ports)
-      : UnaryInjector(params, ports), shape_(params.get<std::vector<int64_t>>("shape")) {}
-  at::Tensor compute(const at::Tensor& like) override {
-    std::vector<int64_t> shape = {like.size(0)};
-    shape.insert(shape.end(), shape_.begin(), shape_.end());
-    return at::randn(shape, at::TensorOptions(at::kFloat).device(like.device()));
-  }
-
- private:
-  std::vector<int64_t> shape_;
-};
-
 /// `(x - shift) / scale`, or its inverse.
+template <bool is_back>
 class Normalize : public UnaryInjector {
  public:
-  Normalize(const Config& params, Ports& ports, bool is_back)
-      : UnaryInjector(params, ports),
-        shift_(params.get<double>("shift")),
-        scale_(params.get<double>("scale")),
-        is_back_(is_back) {
-    if (scale_ == 0) throw params.error("scale", "expected another number than 0");
+  struct Params : InOut {
+    double shift = 0;
+    double scale = 1;
+
+    void declare(Parameters& p) {
+      InOut::declare(p);
+      p.require("shift", shift, "");
+      p.require("scale", scale, "");
+    }
+  };
+
+  Normalize(const Params& params, const Config& config, Ports& ports)
+      : UnaryInjector(params, ports), shift_(params.shift), scale_(params.scale) {
+    if (scale_ == 0) throw config.error("scale", "expected another number than 0");
   }
   at::Tensor compute(const at::Tensor& x) override {
-    return is_back_ ? x * scale_ + shift_ : (x - shift_) / scale_;
+    return is_back ? x * scale_ + shift_ : (x - shift_) / scale_;
   }
 
  private:
   double shift_;
   double scale_;
-  bool is_back_;
-};
-
-class NormalizeForward : public Normalize {
- public:
-  NormalizeForward(const Config& params, Ports& ports) : Normalize(params, ports, false) {}
-};
-
-class Denormalize : public Normalize {
- public:
-  Denormalize(const Config& params, Ports& ports) : Normalize(params, ports, true) {}
 };
 
 /// Selects a range of channels.
 class ChannelClip : public UnaryInjector {
  public:
-  ChannelClip(const Config& params, Ports& ports)
-      : UnaryInjector(params, ports),
-        low_(params.get_at_least("channel_low", 0)),
-        high_(params.get_at_least("channel_high", low_ + 1)) {}
+  struct Params : InOut {
+    int64_t low = 0;
+    int64_t high = 1;
+
+    void declare(Parameters& p) {
+      InOut::declare(p);
+      p.require("channel_low", low, "the first", at_least(0));
+      p.require("channel_high", high, "the first that is not in it",
+                above(static_cast<double>(low)));
+    }
+  };
+
+  ChannelClip(const Params& params, Ports& ports)
+      : UnaryInjector(params, ports), low_(params.low), high_(params.high) {}
   at::Tensor compute(const at::Tensor& x) override {
     if (x.dim() < 2 || x.size(1) < high_) {
       throw Error(fmt::format("expected {} channels or more, found {}", high_, describe_tensor(x)));
@@ -327,63 +282,18 @@ class ChannelClip : public UnaryInjector {
   int64_t high_;
 };
 
-STEPOP_REGISTER_INJECTOR(
-    scheduled_scalar, ScheduledScalar,
-    {"A number that depends on the iteration.",
-     {{"out", "", ""},
-      {"scheduler", "",
-       "{type: fixed, weight}, {type: linear_decay, initial_weight, lower_bound, steps, "
-       "start_step} "
-       "or {type: sinusoidal, upper_weight, lower_weight, period, start_step}"}}});
-STEPOP_REGISTER_INJECTOR(add_noise, AddNoise,
-                         {"Noise added.",
-                          {{"in", "", ""},
-                           {"out", "", ""},
-                           {"scale", "1", "a number, or a key"},
-                           {"mode", "normal", "or uniform, in [0, scale)"}}});
-STEPOP_REGISTER_INJECTOR(concatenate, Concatenate,
-                         {"Tensors one after another.",
-                          {{"in", "", "a list of keys"}, {"out", "", ""}, {"dim", "", ""}}});
-STEPOP_REGISTER_INJECTOR(pad, Pad,
-                         {"The last dimension made a multiple, with zeros.",
-                          {{"in", "", ""}, {"out", "", ""}, {"multiple", "", ""}}});
-STEPOP_REGISTER_INJECTOR(squeeze, Squeeze,
-                         {"Without a dimension of one element.",
-                          {{"in", "", ""}, {"out", "", ""}, {"dim", "", ""}}});
-STEPOP_REGISTER_INJECTOR(constant, Constant,
-                         {"Zeros of the shape of another key.",
-                          {{"constant_type", "", "zeroes"}, {"like", "", ""}, {"out", "", ""}}});
+STEPOP_REGISTER_INJECTOR(scheduled_scalar, ScheduledScalar,
+                         {"A number that depends on the iteration."});
+STEPOP_REGISTER_INJECTOR(concatenate, Concatenate, {"Tensors one after another."});
+STEPOP_REGISTER_INJECTOR(pad, Pad, {"The last dimension made a multiple, with zeros."});
+STEPOP_REGISTER_INJECTOR(squeeze, Squeeze, {"Without a dimension of one element."});
+STEPOP_REGISTER_INJECTOR(constant, Constant, {"Zeros of the shape of another key."});
 STEPOP_REGISTER_INJECTOR(indices_extractor, IndicesExtractor,
-                         {"Each element of dimension 1 under a name of its own.",
-                          {{"in", "", ""}, {"out", "", "a list of keys"}, {"dim", "1", ""}}});
-STEPOP_REGISTER_INJECTOR(batch_rotate, BatchRotate,
-                         {"Each example gets the one before it.",
-                          {{"in", "", ""}, {"out", "", ""}}});
-STEPOP_REGISTER_INJECTOR(mix_and_label, MixAndLabel,
-                         {"For each example one of several inputs, and its number.",
-                          {{"in", "", "a list of keys"}, {"out", "", ""}, {"out_labels", "", ""}}});
-STEPOP_REGISTER_INJECTOR(stylegan2_noise, Stylegan2Noise,
-                         {"One or two latent vectors for each example.",
-                          {{"in", "", "whose batch size counts"},
-                           {"out", "", ""},
-                           {"mix_probability", "0.9", "of two"},
-                           {"latent_dim", "512", ""}}});
-STEPOP_REGISTER_INJECTOR(
-    noise, Noise,
-    {"Normal noise.",
-     {{"in", "", "whose batch size counts"}, {"out", "", ""}, {"shape", "", "of an example"}}});
-STEPOP_REGISTER_INJECTOR(normalize, NormalizeForward,
-                         {"(x - shift) / scale",
-                          {{"in", "", ""}, {"out", "", ""}, {"shift", "", ""}, {"scale", "", ""}}});
-STEPOP_REGISTER_INJECTOR(denormalize, Denormalize,
-                         {"x * scale + shift",
-                          {{"in", "", ""}, {"out", "", ""}, {"shift", "", ""}, {"scale", "", ""}}});
-STEPOP_REGISTER_INJECTOR(channel_clip, ChannelClip,
-                         {"Only some channels.",
-                          {{"in", "", ""},
-                           {"out", "", ""},
-                           {"channel_low", "", "the first"},
-                           {"channel_high", "", "the first that is not in it"}}});
+                         {"Each element of dimension 1 under a name of its own."});
+STEPOP_REGISTER_INJECTOR(batch_rotate, BatchRotate, {"Each example gets the one before it."});
+STEPOP_REGISTER_INJECTOR(normalize, Normalize<false>, {"(x - shift) / scale"});
+STEPOP_REGISTER_INJECTOR(denormalize, Normalize<true>, {"x * scale + shift"});
+STEPOP_REGISTER_INJECTOR(channel_clip, ChannelClip, {"Only some channels."});
 
 }  // namespace
 }  // namespace stepop::extensible

@@ -2,7 +2,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/rand_like.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -19,32 +18,42 @@ namespace {
 
 using stepop::losses::GanType;
 
-GanType read_gan_type(const Config& params) {
-  const auto name = params.get<std::string>("gan_type");
-  const auto& names = stepop::losses::gan_type_names();
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return static_cast<GanType>(found - names.begin());
-  throw params.error(
-      "gan_type", fmt::format("unknown type \"{}\"; there are: {}", name, fmt::join(names, ", ")));
-}
+/// What both losses are connected with.
+struct GanParams {
+  std::string gan_type;
+  std::vector<Port> real;
+  std::vector<Port> fake;
+  double noise = 0;
+
+  void declare(Parameters& p, std::string_view about_type) {
+    p.require("gan_type", gan_type, about_type, one_of(stepop::losses::gan_type_names()));
+    p.require("real", real, "");
+    p.require("fake", fake, "");
+    p.add("noise", noise, "uniform in [0, noise), added to both", at_least(0));
+  }
+
+  GanType type() const {
+    const auto& names = stepop::losses::gan_type_names();
+    return static_cast<GanType>(std::ranges::find(names, gan_type) - names.begin());
+  }
+};
 
 /// The base of both losses: the discriminator, its inputs, and noise on the inputs.
 class GanLoss : public Loss {
  public:
-  GanLoss(const Config& params, Ports& ports, std::string_view network_key,
+  GanLoss(const GanParams& params, const Config& config, Ports& ports, const Port& place,
           const std::shared_ptr<torch::nn::Module>& network)
-      : type_(read_gan_type(params)),
-        fake_(ports.reads_all(params, "fake")),
-        real_(ports.reads_all(params, "real")),
-        noise_(params.get("noise", 0.0)),
-        network_(params, network_key, network, fake_.size()) {
+      : type_(params.type()),
+        fake_(ports.reads_all(params.fake)),
+        real_(ports.reads_all(params.real)),
+        noise_(params.noise),
+        network_(place, network, fake_.size()) {
     if (real_.size() != fake_.size()) {
-      throw params.error("fake", fmt::format("expected as many keys as real has, {}, found {}",
+      throw config.error("fake", fmt::format("expected as many keys as real has, {}, found {}",
                                              real_.size(), fake_.size()));
     }
-    if (!(noise_ >= 0)) throw params.error("noise", "expected 0 or more");
-    if (params.has("min_loss") && params.get<double>("min_loss") != 0) {
-      throw params.error("min_loss",
+    if (config.has("min_loss") && config.get<double>("min_loss") != 0) {
+      throw config.error("min_loss",
                          "is left out: how often a network trains would depend on a loss that is "
                          "on the device; every and after of the step say it");
     }
@@ -74,11 +83,22 @@ class GanLoss : public Loss {
 
 class GeneratorGan : public GanLoss {
  public:
-  GeneratorGan(const Config& params, Ports& ports)
-      : GanLoss(params, ports, "discriminator", ports.module(params, "discriminator")),
-        detach_real_(params.get("detach_real", true)) {
+  struct Params : GanParams {
+    Port discriminator;
+    bool detach_real = true;
+
+    void declare(Parameters& p) {
+      GanParams::declare(p, "gan, pixgan, ragan, lsgan or hinge");
+      p.require("discriminator", discriminator, "the network");
+      p.add("detach_real", detach_real, "of ragan: no gradient by way of the real ones");
+    }
+  };
+
+  GeneratorGan(const Params& params, const Config& config, Ports& ports)
+      : GanLoss(params, config, ports, params.discriminator, ports.module(params.discriminator)),
+        detach_real_(params.detach_real) {
     if (type_ == GanType::kMaxSpread) {
-      throw params.error("gan_type", "max_spread is a loss of discriminators alone");
+      throw config.error("gan_type", "max_spread is a loss of discriminators alone");
     }
   }
 
@@ -100,19 +120,52 @@ class GeneratorGan : public GanLoss {
 
 class DiscriminatorGan : public GanLoss {
  public:
-  DiscriminatorGan(const Config& params, Ports& ports)
-      : GanLoss(params, ports, "type", ports.context().networks.get(ports.trained_network())) {
-    read_penalty(params);
+  struct Params : GanParams {
+    bool has_penalty = false;
+    bool is_r1 = false;
+    double penalty_weight = 10;
+
+    void declare(Parameters& p) {
+      GanParams::declare(p, "gan, pixgan, ragan, max_spread, lsgan or hinge");
+      const Config* config =
+          p.describe({"gradient_penalty",
+                      "false",
+                      "true or wgan: the gradient by real ones has norm 1; r1: 0",
+                      false,
+                      {.kind = "bool", .choices = {"wgan", "r1"}}});
+      if (config != nullptr) read_penalty(*config);
+      if (config == nullptr || has_penalty) p.add("gradient_penalty_weight", penalty_weight, "");
+    }
+
+    void read_penalty(const Config& config) {
+      if (!config.has("gradient_penalty")) return;
+      if (config.peek("gradient_penalty")->is_bool()) {
+        has_penalty = config.get<bool>("gradient_penalty");
+        return;
+      }
+      const auto name = config.get<std::string>("gradient_penalty");
+      if (name != "wgan" && name != "r1") {
+        throw config.error("gradient_penalty",
+                           fmt::format("expected true, false, wgan or r1, found \"{}\"", name));
+      }
+      has_penalty = true;
+      is_r1 = name == "r1";
+    }
+  };
+
+  DiscriminatorGan(const Params& params, const Config& config, Ports& ports)
+      : GanLoss(params, config, ports, {"type", config.where("type")},
+                ports.context().networks.get(ports.trained_network())),
+        has_penalty_(params.has_penalty),
+        is_r1_(params.is_r1),
+        weight_(params.penalty_weight) {
     if (!has_penalty_) return;
     if (real_.size() != 1) {
-      throw params.error("gradient_penalty", "is for discriminators with one input");
+      throw config.error("gradient_penalty", "is for discriminators with one input");
     }
-    const auto name = [&](const char* key) {
-      const Value* value = params.peek(key);
-      return value->is_list() ? value->as_list().front().as_text() : value->as_text();
-    };
-    picture_ = ports.writes_key(params, "gradient_penalty",
-                                fmt::format("{}_{}_gp_structure_img", name("fake"), name("real")));
+    picture_ = ports.writes(
+        {fmt::format("{}_{}_gp_structure_img", params.fake.front().name, params.real.front().name),
+         config.where("gradient_penalty")});
   }
 
   at::Tensor compute(StepState& state, const Iteration&, Scalars& metrics) override {
@@ -142,22 +195,6 @@ class DiscriminatorGan : public GanLoss {
   }
 
  private:
-  void read_penalty(const Config& params) {
-    if (!params.has("gradient_penalty")) return;
-    if (params.peek("gradient_penalty")->is_bool()) {
-      has_penalty_ = params.get<bool>("gradient_penalty");
-    } else {
-      const auto name = params.get<std::string>("gradient_penalty");
-      if (name != "wgan" && name != "r1") {
-        throw params.error("gradient_penalty",
-                           fmt::format("expected true, false, wgan or r1, found \"{}\"", name));
-      }
-      has_penalty_ = true;
-      is_r1_ = name == "r1";
-    }
-    if (has_penalty_) weight_ = params.get("gradient_penalty_weight", 10.0);
-  }
-
   /// The gradient as a picture around 0.5, which shows where the discriminator looks.
   static at::Tensor picture_of(const at::Tensor& gradient) {
     if (gradient.dim() != 4) return gradient;
@@ -166,29 +203,17 @@ class DiscriminatorGan : public GanLoss {
     return gradient / (deviation * 2) - gradient.mean(pixels, /*keepdim=*/true) + 0.5;
   }
 
-  bool has_penalty_ = false;
-  bool is_r1_ = false;
-  double weight_ = 10;
+  bool has_penalty_;
+  bool is_r1_;
+  double weight_;
   Slot picture_;
 };
 
 STEPOP_REGISTER_LOSS(generator_gan, GeneratorGan,
-                     {"How far a discriminator is from taking made examples for real ones.",
-                      {{"gan_type", "", "gan, pixgan, ragan, lsgan or hinge"},
-                       {"discriminator", "", "the network"},
-                       {"real", "", ""},
-                       {"fake", "", ""},
-                       {"noise", "0", "uniform in [0, noise), added to both"},
-                       {"detach_real", "true", "of ragan: no gradient by way of the real ones"}}});
+                     {"How far a discriminator is from taking made examples for real ones."});
 STEPOP_REGISTER_LOSS(
     discriminator_gan, DiscriminatorGan,
-    {"How badly the network that the step trains tells real examples from made ones.",
-     {{"gan_type", "", "gan, pixgan, ragan, max_spread, lsgan or hinge"},
-      {"real", "", ""},
-      {"fake", "", ""},
-      {"noise", "0", "uniform in [0, noise), added to both"},
-      {"gradient_penalty", "false", "true or wgan: the gradient by real ones has norm 1; r1: 0"},
-      {"gradient_penalty_weight", "10", ""}}});
+    {"How badly the network that the step trains tells real examples from made ones."});
 
 }  // namespace
 }  // namespace stepop::extensible

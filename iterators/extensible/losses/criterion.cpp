@@ -14,15 +14,16 @@
 
 namespace stepop::extensible {
 
-Criterion::Criterion(const Config& params) : name_(params.get<std::string>("criterion")) {
+Criterion::Criterion(const Config& params, std::string_view key)
+    : name_(params.get<std::string>(key)) {
   if (name_ == "l1" || name_ == "l2" || name_ == "cosine") return;
   const auto& known = stepop::losses::loss_functions();
   if (std::ranges::find(known.registrations(), name_, &Registration::name) !=
       known.registrations().end()) {
-    function_ = known.factory(name_, params, "criterion")(params);
+    function_ = known.factory(name_, params, key)(params);
     return;
   }
-  throw params.error("criterion",
+  throw params.error(key,
                      fmt::format("expected l1, l2, cosine or a loss function (`stepop list \"loss "
                                  "function\"`), found \"{}\"",
                                  name_));

@@ -13,20 +13,41 @@ namespace {
 /// The distance of two images in one layer of VGG19.
 class Feature : public Loss {
  public:
-  Feature(const Config& params, Ports& ports)
-      : criterion_(params),
-        real_(ports.reads(params, "real")),
-        fake_(ports.reads(params, "fake")),
-        layer_(params.get_at_least("layer", 1, 5)),
-        vgg_(load(params, ports.context().device)) {
-    if (layer_ > static_cast<int64_t>(stepop::losses::Vgg19::kLayers)) {
-      throw params.error("layer", fmt::format("expected {} at most, found {}",
-                                              stepop::losses::Vgg19::kLayers, layer_));
+  struct Params {
+    Criterion criterion;
+    Port real;
+    Port fake;
+    std::string vgg19;
+    int64_t layer = 5;
+
+    void declare(Parameters& p) {
+      require_criterion(p, criterion);
+      p.require("real", real, "");
+      p.require("fake", fake, "");
+      p.add("layer", layer, "1 to 5: relu1_2, relu2_2, relu3_2, relu4_2, relu5_2",
+            at_least(1).at_most(stepop::losses::Vgg19::kLayers));
+      const Config* config =
+          p.describe({"vgg19", "", "safetensors file of the weights", true, {.kind = "path"}});
+      if (config == nullptr) return;
+      if (!config->has("vgg19")) {
+        throw config->error("vgg19", fmt::format("missing: the file of VGG19's weights, which this "
+                                                 "makes:\n  {}",
+                                                 stepop::losses::Vgg19::export_line()));
+      }
+      vgg19 = config->get_path("vgg19");
     }
+  };
+
+  Feature(const Params& params, const Config& config, Ports& ports)
+      : criterion_(params.criterion),
+        real_(ports.reads(params.real)),
+        fake_(ports.reads(params.fake)),
+        layer_(params.layer),
+        vgg_(params.vgg19, ports.context().device) {
     // DL-Art-School's name for VGG19, the only choice here.
-    const auto model = params.get("which_model_F", "vgg");
+    const auto model = config.get("which_model_F", "vgg");
     if (model != "vgg") {
-      throw params.error("which_model_F", fmt::format("expected vgg, found \"{}\"", model));
+      throw config.error("which_model_F", fmt::format("expected vgg, found \"{}\"", model));
     }
   }
 
@@ -41,15 +62,6 @@ class Feature : public Loss {
   }
 
  private:
-  static stepop::losses::Vgg19 load(const Config& params, const c10::Device& device) {
-    if (!params.has("vgg19")) {
-      throw params.error("vgg19", fmt::format("missing: the file of VGG19's weights, which this "
-                                              "makes:\n  {}",
-                                              stepop::losses::Vgg19::export_line()));
-    }
-    return {params.get_path("vgg19"), device};
-  }
-
   Criterion criterion_;
   Slot real_, fake_;
   int64_t layer_;
@@ -57,12 +69,7 @@ class Feature : public Loss {
 };
 
 STEPOP_REGISTER_LOSS(feature, Feature,
-                     {"How far two images in [-1, 1] are apart for a layer of VGG19.",
-                      {{"criterion", "", "l1, l2, cosine or a loss function"},
-                       {"real", "", ""},
-                       {"fake", "", ""},
-                       {"vgg19", "", "safetensors file of the weights", true},
-                       {"layer", "5", "1 to 5: relu1_2, relu2_2, relu3_2, relu4_2, relu5_2"}}});
+                     {"How far two images in [-1, 1] are apart for a layer of VGG19."});
 
 }  // namespace
 }  // namespace stepop::extensible

@@ -19,19 +19,38 @@
 namespace stepop::extensible {
 namespace {
 
+struct InvarianceParams {
+  Port generator;
+  Criterion criterion;
+  Port real;
+  std::vector<Port> fake;
+  int64_t altered = 0;
+  int64_t output = 0;
+
+  Parameters& declare(Parameters& p) {
+    p.require("generator", generator, "the network");
+    require_criterion(p, criterion);
+    p.require("real", real, "what the network made");
+    p.require("fake", fake, "its inputs");
+    p.add("input_alteration_index", altered, "which of them changes", at_least(0));
+    p.add("generator_output_index", output, "which of its outputs is compared", at_least(0));
+    return p;
+  }
+};
+
 /// The base of these losses: `generator`, its inputs `fake`, of which one is changed, and `real`,
 /// the generator's output for the unchanged inputs.
 class InvarianceLoss : public Loss {
  public:
-  InvarianceLoss(const Config& params, Ports& ports)
-      : criterion_(params),
-        real_(ports.reads(params, "real")),
-        fake_(ports.reads_all(params, "fake")),
-        altered_(params.get_at_least("input_alteration_index", 0, 0)),
-        output_(params.get_at_least("generator_output_index", 0, 0)),
-        generator_(params, "generator", ports.module(params, "generator"), fake_.size()) {
+  InvarianceLoss(const InvarianceParams& params, const Config& config, Ports& ports)
+      : criterion_(params.criterion),
+        real_(ports.reads(params.real)),
+        fake_(ports.reads_all(params.fake)),
+        altered_(params.altered),
+        output_(params.output),
+        generator_(params.generator, ports, fake_.size()) {
     if (altered_ >= static_cast<int64_t>(fake_.size())) {
-      throw params.error("input_alteration_index",
+      throw config.error("input_alteration_index",
                          fmt::format("expected less than the number of inputs, {}, found {}",
                                      fake_.size(), altered_));
     }
@@ -63,8 +82,17 @@ class InvarianceLoss : public Loss {
 /// Mirrors or rotates the input, and undoes this for the output.
 class Geometric : public InvarianceLoss {
  public:
-  Geometric(const Config& params, Ports& ports)
-      : InvarianceLoss(params, ports), detaches_(params.get("detach_fake", false)) {}
+  struct Params : InvarianceParams {
+    bool detach_fake = false;
+
+    void declare(Parameters& p) {
+      InvarianceParams::declare(p).add("detach_fake", detach_fake,
+                                       "no gradient by way of the second");
+    }
+  };
+
+  Geometric(const Params& params, const Config& config, Ports& ports)
+      : InvarianceLoss(params, config, ports), detaches_(params.detach_fake) {}
 
   at::Tensor compute(StepState& state, const Iteration&, Scalars&) override {
     const int64_t kind = draw(5);
@@ -91,20 +119,31 @@ class Geometric : public InvarianceLoss {
 /// Uses another corner of the image, from image_patch, and compares the overlap of both corners.
 class Translational : public InvarianceLoss {
  public:
-  Translational(const Config& params, Ports& ports)
-      : InvarianceLoss(params, ports),
-        patch_(params.get_at_least("patch_size", 1)),
-        overlap_(params.get_at_least("overlap", 1)),
-        detaches_(params.get("detach_fake", false)) {
+  struct Params : InvarianceParams {
+    int64_t patch_size = 1;
+    int64_t overlap = 1;
+    bool detach_fake = false;
+
+    void declare(Parameters& p) {
+      InvarianceParams::declare(p);
+      p.require("patch_size", patch_size, "pixels of what comes out", at_least(1));
+      p.require("overlap", overlap, "pixels that two corners share", at_least(1));
+      p.add("detach_fake", detach_fake, "no gradient by way of the second");
+    }
+  };
+
+  Translational(const Params& params, const Config& config, Ports& ports)
+      : InvarianceLoss(params, config, ports),
+        patch_(params.patch_size),
+        overlap_(params.overlap),
+        detaches_(params.detach_fake) {
     if (overlap_ >= patch_) {
-      throw params.error(
+      throw config.error(
           "overlap", fmt::format("expected less than patch_size, {}, found {}", patch_, overlap_));
     }
-    const Value* fake = params.peek("fake");
-    const auto index = static_cast<size_t>(altered_);
-    const std::string name = fake->is_list() ? fake->as_list()[index].as_text() : fake->as_text();
+    const Port& fake = params.fake[static_cast<size_t>(altered_)];
     for (const char* corner : {"_top_right", "_bottom_left", "_bottom_right"}) {
-      corners_.push_back(ports.reads_key(params, "fake", name + corner));
+      corners_.push_back(ports.reads(fake.with_suffix(corner)));
     }
   }
 
@@ -137,12 +176,21 @@ class Translational : public InvarianceLoss {
 /// Downsamples the output and feeds it in again, several times.
 class Recursive : public InvarianceLoss {
  public:
-  Recursive(const Config& params, Ports& ports)
-      : InvarianceLoss(params, ports),
-        depth_(params.get_at_least("recursive_depth", 1)),
-        factor_(params.get<double>("downsample_factor")) {
-    if (!(factor_ > 0)) throw params.error("downsample_factor", "expected more than 0");
-  }
+  struct Params : InvarianceParams {
+    int64_t recursive_depth = 1;
+    double downsample_factor = 1;
+
+    void declare(Parameters& p) {
+      InvarianceParams::declare(p);
+      p.require("recursive_depth", recursive_depth, "how many times", at_least(1));
+      p.require("downsample_factor", downsample_factor, "1 / scale", above(0));
+    }
+  };
+
+  Recursive(const Params& params, const Config& config, Ports& ports)
+      : InvarianceLoss(params, config, ports),
+        depth_(params.recursive_depth),
+        factor_(params.downsample_factor) {}
 
   at::Tensor compute(StepState& state, const Iteration&, Scalars&) override {
     const at::Tensor& real = state.tensor(real_);
@@ -164,30 +212,12 @@ class Recursive : public InvarianceLoss {
   double factor_;
 };
 
-std::vector<Parameter> with_common(std::vector<Parameter> own) {
-  std::vector<Parameter> all = {
-      {"generator", "", "the network"},
-      {"criterion", "", "l1, l2, cosine or a loss function"},
-      {"real", "", "what the network made"},
-      {"fake", "", "its inputs"},
-      {"input_alteration_index", "0", "which of them changes"},
-      {"generator_output_index", "0", "which of its outputs is compared"}};
-  all.insert(all.end(), own.begin(), own.end());
-  return all;
-}
-
 STEPOP_REGISTER_LOSS(geometric, Geometric,
-                     {"A generator makes the same of a mirrored or turned image.",
-                      with_common({{"detach_fake", "false", "no gradient by way of the second"}})});
+                     {"A generator makes the same of a mirrored or turned image."});
 STEPOP_REGISTER_LOSS(translational, Translational,
-                     {"A generator makes the same of two corners where they overlap.",
-                      with_common({{"patch_size", "", "pixels of what comes out"},
-                                   {"overlap", "", "pixels that two corners share"},
-                                   {"detach_fake", "false", "no gradient by way of the second"}})});
+                     {"A generator makes the same of two corners where they overlap."});
 STEPOP_REGISTER_LOSS(recursive, Recursive,
-                     {"A generator makes the same of what it made, made smaller.",
-                      with_common({{"recursive_depth", "", "how many times"},
-                                   {"downsample_factor", "", "1 / scale"}})});
+                     {"A generator makes the same of what it made, made smaller."});
 
 }  // namespace
 }  // namespace stepop::extensible

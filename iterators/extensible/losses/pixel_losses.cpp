@@ -28,13 +28,31 @@ namespace {
 
 class Pix : public Loss {
  public:
-  Pix(const Config& params, Ports& ports)
-      : criterion_(params),
-        real_(ports.reads(params, "real")),
-        fake_(ports.reads(params, "fake")),
-        scale_(params.get("real_scale", 1.0)),
-        offset_(params.get("real_offset", 0.0)),
-        reports_(params.get("report_metrics", false)) {}
+  struct Params {
+    Criterion criterion;
+    Port real;
+    Port fake;
+    double real_scale = 1;
+    double real_offset = 0;
+    bool report_metrics = false;
+
+    void declare(Parameters& p) {
+      require_criterion(p, criterion);
+      p.require("real", real, "");
+      p.require("fake", fake, "");
+      p.add("real_scale", real_scale, "real is multiplied by it");
+      p.add("real_offset", real_offset, "and this is added");
+      p.add("report_metrics", report_metrics, "means and deviations are logged, too");
+    }
+  };
+
+  Pix(const Params& params, Ports& ports)
+      : criterion_(params.criterion),
+        real_(ports.reads(params.real)),
+        fake_(ports.reads(params.fake)),
+        scale_(params.real_scale),
+        offset_(params.real_offset),
+        reports_(params.report_metrics) {}
 
   at::Tensor compute(StepState& state, const Iteration&, Scalars& metrics) override {
     at::Tensor real = state.tensor(real_);
@@ -61,12 +79,28 @@ class Pix : public Loss {
 /// l2, with more weight where the real image has details that downsampling loses.
 class SrPix : public Loss {
  public:
-  SrPix(const Config& params, Ports& ports)
-      : real_(ports.reads(params, "real")),
-        fake_(ports.reads(params, "fake")),
-        scale_(params.get_at_least("scale", 1)),
-        base_(params.get("base_loss", 0.2)),
-        exponent_(params.get("exp", 2.0)) {}
+  struct Params {
+    Port real;
+    Port fake;
+    int64_t scale = 1;
+    double base = 0.2;
+    double exponent = 2;
+
+    void declare(Parameters& p) {
+      p.require("real", real, "");
+      p.require("fake", fake, "");
+      p.require("scale", scale, "details are what is lost at a size so much smaller", at_least(1));
+      p.add("base_loss", base, "the weight where there are none");
+      p.add("exp", exponent, "of the weights");
+    }
+  };
+
+  SrPix(const Params& params, Ports& ports)
+      : real_(ports.reads(params.real)),
+        fake_(ports.reads(params.fake)),
+        scale_(params.scale),
+        base_(params.base),
+        exponent_(params.exponent) {}
 
   at::Tensor compute(StepState& state, const Iteration&, Scalars& metrics) override {
     const at::Tensor& real = state.tensor(real_);
@@ -100,10 +134,20 @@ class SrPix : public Loss {
 /// The mean of a key; with `annealing_termination_step` its weight rises from 0 to 1.
 class DirectLoss : public Loss {
  public:
-  DirectLoss(const Config& params, Ports& ports)
-      : key_(ports.reads(params, "key")),
-        is_inverted_(params.get("inverted", false)),
-        rise_(params.get_at_least("annealing_termination_step", 0, 0)) {}
+  struct Params {
+    Port key;
+    bool inverted = false;
+    int64_t rise = 0;
+
+    void declare(Parameters& p) {
+      p.require("key", key, "");
+      p.add("inverted", inverted, "times -1");
+      p.add("annealing_termination_step", rise, "until then its weight rises from 0", at_least(0));
+    }
+  };
+
+  DirectLoss(const Params& params, Ports& ports)
+      : key_(ports.reads(params.key)), is_inverted_(params.inverted), rise_(params.rise) {}
 
   at::Tensor compute(StepState& state, const Iteration& iteration, Scalars&) override {
     const at::Tensor mean = state.tensor(key_).mean();
@@ -123,18 +167,33 @@ class DirectLoss : public Loss {
 /// Cross entropy. `ce`: the last dimension of the logits, after `swap_channels`, is the classes.
 class CrossEntropy : public Loss {
  public:
-  CrossEntropy(const Config& params, Ports& ports)
-      : logits_(ports.reads(params, "logits")),
-        labels_(ports.reads(params, "labels")),
-        mask_(ports.reads_optional(params, "mask")),
-        subtype_(params.get("subtype", "ce")),
-        rescales_(params.get("rescale", false)),
-        swaps_(params.get("swap_channels", false)) {
-    if (subtype_ != "ce" && subtype_ != "soft_ce" && subtype_ != "bce") {
-      throw params.error("subtype",
-                         fmt::format("expected ce, soft_ce or bce, found \"{}\"", subtype_));
+  struct Params {
+    Port logits;
+    Port labels;
+    Port mask;
+    std::string subtype = "ce";
+    bool rescale = false;
+    bool swap_channels = false;
+
+    void declare(Parameters& p) {
+      p.require("logits", logits, "");
+      p.require("labels", labels, "");
+      p.add("subtype", subtype,
+            "ce: classes in the last dimension; soft_ce: labels are logits; bce",
+            one_of({"ce", "soft_ce", "bce"}));
+      p.add("mask", mask, "what the logits are multiplied by");
+      p.add("rescale", rescale, "labels and mask get the size of the logits");
+      p.add("swap_channels", swap_channels, "the logits have their classes in dimension 1");
     }
-  }
+  };
+
+  CrossEntropy(const Params& params, Ports& ports)
+      : logits_(ports.reads(params.logits)),
+        labels_(ports.reads(params.labels)),
+        mask_(ports.reads(params.mask)),
+        subtype_(params.subtype),
+        rescales_(params.rescale),
+        swaps_(params.swap_channels) {}
 
   at::Tensor compute(StepState& state, const Iteration&, Scalars&) override {
     at::Tensor logits = state.tensor(logits_);
@@ -173,12 +232,22 @@ class CrossEntropy : public Loss {
 /// summed over C and L, the mean over the batch.
 class Distillation : public Loss {
  public:
-  Distillation(const Config& params, Ports& ports)
-      : teacher_(ports.reads(params, "teacher")),
-        student_(ports.reads(params, "student")),
-        temperature_(params.get("temperature", 1.0)) {
-    if (!(temperature_ > 0)) throw params.error("temperature", "expected more than 0");
-  }
+  struct Params {
+    Port teacher;
+    Port student;
+    double temperature = 1;
+
+    void declare(Parameters& p) {
+      p.require("teacher", teacher, "logits [B, C, L]");
+      p.require("student", student, "the same");
+      p.add("temperature", temperature, "", above(0));
+    }
+  };
+
+  Distillation(const Params& params, Ports& ports)
+      : teacher_(ports.reads(params.teacher)),
+        student_(ports.reads(params.student)),
+        temperature_(params.temperature) {}
 
   at::Tensor compute(StepState& state, const Iteration&, Scalars&) override {
     const at::Tensor target = at::softmax(state.tensor(teacher_) / temperature_, 1);
@@ -191,40 +260,13 @@ class Distillation : public Loss {
   double temperature_;
 };
 
-STEPOP_REGISTER_LOSS(pix, Pix,
-                     {"How far two tensors are apart.",
-                      {{"criterion", "", "l1, l2, cosine or a loss function"},
-                       {"real", "", ""},
-                       {"fake", "", ""},
-                       {"real_scale", "1", "real is multiplied by it"},
-                       {"real_offset", "0", "and this is added"},
-                       {"report_metrics", "false", "means and deviations are logged, too"}}});
-STEPOP_REGISTER_LOSS(sr_pix, SrPix,
-                     {"l2 that counts details more.",
-                      {{"real", "", ""},
-                       {"fake", "", ""},
-                       {"scale", "", "details are what is lost at a size so much smaller"},
-                       {"base_loss", "0.2", "the weight where there are none"},
-                       {"exp", "2", "of the weights"}}});
-STEPOP_REGISTER_LOSS(direct, DirectLoss,
-                     {"The mean of a key.",
-                      {{"key", "", ""},
-                       {"inverted", "false", "times -1"},
-                       {"annealing_termination_step", "0", "until then its weight rises from 0"}}});
-STEPOP_REGISTER_LOSS(
-    cross_entropy, CrossEntropy,
-    {"Of logits and classes.",
-     {{"logits", "", ""},
-      {"labels", "", ""},
-      {"subtype", "ce", "ce: classes in the last dimension; soft_ce: labels are logits; bce"},
-      {"mask", "none", "what the logits are multiplied by"},
-      {"rescale", "false", "labels and mask get the size of the logits"},
-      {"swap_channels", "false", "the logits have their classes in dimension 1"}}});
-STEPOP_REGISTER_LOSS(crossentropy, CrossEntropy, {"The same as cross_entropy.", {}});
-STEPOP_REGISTER_LOSS(
-    distillation, Distillation,
-    {"How far a student's classes are from a teacher's.",
-     {{"teacher", "", "logits [B, C, L]"}, {"student", "", "the same"}, {"temperature", "1", ""}}});
+STEPOP_REGISTER_LOSS(pix, Pix, {"How far two tensors are apart."});
+STEPOP_REGISTER_LOSS(sr_pix, SrPix, {"l2 that counts details more."});
+STEPOP_REGISTER_LOSS(direct, DirectLoss, {"The mean of a key."});
+STEPOP_REGISTER_LOSS(cross_entropy, CrossEntropy, {"Of logits and classes."});
+STEPOP_REGISTER_LOSS(crossentropy, CrossEntropy, {"The same as cross_entropy."});
+STEPOP_REGISTER_LOSS(distillation, Distillation,
+                     {"How far a student's classes are from a teacher's."});
 
 }  // namespace
 }  // namespace stepop::extensible

@@ -13,17 +13,31 @@
 namespace stepop::extensible {
 namespace {
 
+struct OfElementParams {
+  std::string subtype;
+  Port real;
+  Port fake;
+
+  Parameters& declare(Parameters& p) {
+    p.require("subtype", subtype, "the other loss, whose options are given beside it");
+    p.require("real", real, "");
+    p.require("fake", fake, "");
+    return p;
+  }
+};
+
 /// The inner loss, and the keys under which it reads an element.
 class OfElement : public Loss {
  public:
-  OfElement(const Config& params, Ports& ports, const std::vector<std::string>& own_keys)
-      : real_(ports.reads(params, "real")), fake_(ports.reads(params, "fake")) {
-    const std::string key = params.path();
+  OfElement(const OfElementParams& params, const Config& config, Ports& ports,
+            const std::vector<std::string>& own_keys)
+      : real_(ports.reads(params.real)), fake_(ports.reads(params.fake)) {
+    const std::string key = config.path();
     const Config inner =
-        inner_params(params, {{"real", Value(key + "/real")}, {"fake", Value(key + "/fake")}});
+        inner_params(config, {{"real", Value(key + "/real")}, {"fake", Value(key + "/fake")}});
     Ports own(ports);
     loss_ = make_loss(inner, own);
-    check_inner(inner, params, own_keys);
+    check_inner(inner, config, own_keys);
     element_of_real_ = own.reads(inner, "real");
     element_of_fake_ = own.reads(inner, "fake");
     for (const auto& use : own.all_read()) {
@@ -60,12 +74,24 @@ class OfElement : public Loss {
 /// The weighted sum over all elements.
 class Recurrent : public OfElement {
  public:
-  Recurrent(const Config& params, Ports& ports) : OfElement(params, ports, {"recurrent_weights"}) {
-    const Value* weights = params.peek("recurrent_weights");
-    if (weights != nullptr && weights->is_list()) {
-      weights_ = params.get<std::vector<double>>("recurrent_weights");
+  struct Params : OfElementParams {
+    std::vector<double> weights;
+
+    void declare(Parameters& p) {
+      const Config* config =
+          OfElementParams::declare(p).describe({"recurrent_weights",
+                                                "1",
+                                                "a list: one for each element",
+                                                false,
+                                                {.kind = "number | list of number"}});
+      const Value* given = config == nullptr ? nullptr : config->peek("recurrent_weights");
+      if (given == nullptr || !given->is_list()) return;
+      weights = config->get<std::vector<double>>("recurrent_weights");
     }
-  }
+  };
+
+  Recurrent(const Params& params, const Config& config, Ports& ports)
+      : OfElement(params, config, ports, {"recurrent_weights"}), weights_(params.weights) {}
 
   at::Tensor compute(StepState& state, const Iteration& iteration, Scalars& metrics) override {
     const int64_t elements = count(state);
@@ -88,8 +114,16 @@ class Recurrent : public OfElement {
 
 class ForElement : public OfElement {
  public:
-  ForElement(const Config& params, Ports& ports)
-      : OfElement(params, ports, {"index"}), index_(params.get<int64_t>("index")) {}
+  struct Params : OfElementParams {
+    int64_t index = 0;
+
+    void declare(Parameters& p) {
+      OfElementParams::declare(p).require("index", index, "which one");
+    }
+  };
+
+  ForElement(const Params& params, const Config& config, Ports& ports)
+      : OfElement(params, config, ports, {"index"}), index_(params.index) {}
 
   at::Tensor compute(StepState& state, const Iteration& iteration, Scalars& metrics) override {
     const int64_t elements = count(state);
@@ -104,17 +138,8 @@ class ForElement : public OfElement {
 };
 
 STEPOP_REGISTER_LOSS(recurrent, Recurrent,
-                     {"Another loss of each element of dimension 1, summed.",
-                      {{"subtype", "", "the other loss, whose options are given beside it"},
-                       {"real", "", ""},
-                       {"fake", "", ""},
-                       {"recurrent_weights", "1", "a list: one for each element"}}});
-STEPOP_REGISTER_LOSS(for_element, ForElement,
-                     {"Another loss of one element of dimension 1.",
-                      {{"subtype", "", "the other loss, whose options are given beside it"},
-                       {"real", "", ""},
-                       {"fake", "", ""},
-                       {"index", "", "which one"}}});
+                     {"Another loss of each element of dimension 1, summed."});
+STEPOP_REGISTER_LOSS(for_element, ForElement, {"Another loss of one element of dimension 1."});
 
 }  // namespace
 }  // namespace stepop::extensible

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "iterators/extensible/step/loss.h"
@@ -25,19 +26,39 @@ namespace {
 /// norm 1 every `gradient_penalty_frequency` iterations.
 class Stylegan2Divergence : public Loss {
  public:
-  Stylegan2Divergence(const Config& params, Ports& ports)
-      : is_of_generator_(params.get<bool>("gen_loss")),
-        fake_(ports.reads(params, "fake")),
-        real_(is_of_generator_ ? ports.reads_optional(params, "real")
-                               : ports.reads(params, "real")),
-        network_(params, "discriminator", ports.module(params, "discriminator"), 1),
-        noise_(params.get("noise", 0.0)),
-        is_logistic_(params.get("logistic", false)) {
-    if (!(noise_ >= 0)) throw params.error("noise", "expected 0 or more");
-    if (params.has("gradient_penalty_frequency") || !is_of_generator_) {
-      every_ = params.get_at_least("gradient_penalty_frequency", 0);
+  struct Params {
+    bool gen_loss = false;
+    Port discriminator;
+    Port fake;
+    Port real;
+    std::optional<int64_t> every;
+    bool logistic = false;
+    double noise = 0;
+
+    void declare(Parameters& p) {
+      p.require("gen_loss", gen_loss, "true: of the generator; false: of the discriminator");
+      p.require("discriminator", discriminator, "the network");
+      p.require("fake", fake, "");
+      const auto of_discriminator = [&](const char* name, auto& value, const char* about,
+                                        const Allowed& allowed = {}) {
+        gen_loss ? p.add(name, value, about, allowed) : p.require(name, value, about, allowed);
+      };
+      of_discriminator("real", real, "of the discriminator's loss");
+      of_discriminator("gradient_penalty_frequency", every,
+                       "of the discriminator's: in 0, N, 2N; 0: never", at_least(0));
+      p.add("logistic", logistic, "softplus, as in the paper, and not a hinge");
+      p.add("noise", noise, "uniform in [0, noise), added to both", at_least(0));
     }
-  }
+  };
+
+  Stylegan2Divergence(const Params& params, Ports& ports)
+      : is_of_generator_(params.gen_loss),
+        fake_(ports.reads(params.fake)),
+        real_(ports.reads(params.real)),
+        network_(params.discriminator, ports, 1),
+        noise_(params.noise),
+        is_logistic_(params.logistic),
+        every_(params.every.value_or(0)) {}
 
   at::Tensor compute(StepState& state, const Iteration& iteration, Scalars& metrics) override {
     if (is_of_generator_) {
@@ -72,18 +93,28 @@ class Stylegan2Divergence : public Loss {
   NetworkCall network_;
   double noise_;
   bool is_logistic_;
-  int64_t every_ = 0;  ///< 0: no penalty.
+  int64_t every_;  ///< 0: no penalty.
 };
 
 /// The squared deviation of path lengths from their running mean. The first value is 0, without a
 /// mean.
 class Stylegan2PathLength : public Loss {
  public:
-  Stylegan2PathLength(const Config& params, Ports& ports)
-      : styles_(ports.reads(params, "w_styles")),
-        images_(ports.reads(params, "gen")),
+  struct Params {
+    Port w_styles;
+    Port gen;
+
+    void declare(Parameters& p) {
+      p.require("w_styles", w_styles, "[B, layers, D], by which the images were made");
+      p.require("gen", gen, "the images, made in the same step");
+    }
+  };
+
+  Stylegan2PathLength(const Params& params, const Config& config, Ports& ports)
+      : styles_(ports.reads(params.w_styles)),
+        images_(ports.reads(params.gen)),
         mean_(at::zeros({}, at::TensorOptions(at::kFloat).device(ports.context().device))) {
-    std::string name = params.path();
+    std::string name = config.path();
     std::replace(name.begin(), name.end(), '/', '_');
     ports.context().track(name + "_mean", mean_);
     ports.context().track(name + "_calls", calls_);
@@ -114,19 +145,9 @@ class Stylegan2PathLength : public Loss {
 };
 
 STEPOP_REGISTER_LOSS(stylegan2_divergence, Stylegan2Divergence,
-                     {"The loss of StyleGAN 2, of its generator or of its discriminator.",
-                      {{"gen_loss", "", "true: of the generator; false: of the discriminator"},
-                       {"discriminator", "", "the network"},
-                       {"fake", "", ""},
-                       {"real", "", "of the discriminator's loss"},
-                       {"gradient_penalty_frequency", "",
-                        "of the discriminator's: in 0, N, 2N; 0: never"},
-                       {"logistic", "false", "softplus, as in the paper, and not a hinge"},
-                       {"noise", "0", "uniform in [0, noise), added to both"}}});
+                     {"The loss of StyleGAN 2, of its generator or of its discriminator."});
 STEPOP_REGISTER_LOSS(stylegan2_pathlen, Stylegan2PathLength,
-                     {"How far path lengths of StyleGAN 2 are from their running mean.",
-                      {{"w_styles", "", "[B, layers, D], by which the images were made"},
-                       {"gen", "", "the images, made in the same step"}}});
+                     {"How far path lengths of StyleGAN 2 are from their running mean."});
 
 }  // namespace
 }  // namespace stepop::extensible

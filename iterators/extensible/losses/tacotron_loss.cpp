@@ -6,12 +6,24 @@ namespace {
 
 class NvTacotron2Loss : public Loss {
  public:
-  NvTacotron2Loss(const Config& params, Ports& ports)
-      : mel_target_(ports.reads(params, "mel_target_key")),
-        mel_(ports.reads(params, "mel_output_key")),
-        mel_postnet_(ports.reads(params, "mel_output_postnet_key")),
-        gate_target_(ports.reads(params, "gate_target_key")),
-        gate_(ports.reads(params, "gate_output_key")) {}
+  struct Params {
+    Port mel, mel_postnet, gate, mel_target, gate_target;
+
+    void declare(Parameters& p) {
+      p.require("mel_output_key", mel, "[B, mels, T]");
+      p.require("mel_output_postnet_key", mel_postnet, "[B, mels, T]");
+      p.require("gate_output_key", gate, "logits, [B, T]");
+      p.require("mel_target_key", mel_target, "[B, mels, T]");
+      p.require("gate_target_key", gate_target, "0 or 1, [B, T]");
+    }
+  };
+
+  NvTacotron2Loss(const Params& params, Ports& ports)
+      : mel_target_(ports.reads(params.mel_target)),
+        mel_(ports.reads(params.mel)),
+        mel_postnet_(ports.reads(params.mel_postnet)),
+        gate_target_(ports.reads(params.gate_target)),
+        gate_(ports.reads(params.gate)) {}
 
   at::Tensor compute(StepState& state, const Iteration&, Scalars& metrics) override {
     const auto loss = stepop::losses::tacotron2(state.tensor(mel_), state.tensor(mel_postnet_),
@@ -27,12 +39,7 @@ class NvTacotron2Loss : public Loss {
 };
 
 STEPOP_REGISTER_LOSS(nv_tacotron2_loss, NvTacotron2Loss,
-                     {"The loss of Tacotron 2: spectrograms, and where speech ends.",
-                      {{"mel_output_key", "", "[B, mels, T]"},
-                       {"mel_output_postnet_key", "", "[B, mels, T]"},
-                       {"gate_output_key", "", "logits, [B, T]"},
-                       {"mel_target_key", "", "[B, mels, T]"},
-                       {"gate_target_key", "", "0 or 1, [B, T]"}}});
+                     {"The loss of Tacotron 2: spectrograms, and where speech ends."});
 
 }  // namespace
 }  // namespace stepop::extensible

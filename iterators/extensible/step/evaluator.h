@@ -45,7 +45,7 @@ template <class Class>
 EvaluatorKind evaluator_kind() {
   EvaluatorKind kind;
   kind.make = [](const Config& params, Ports& ports) -> std::unique_ptr<Evaluator> {
-    return std::make_unique<Class>(params, ports);
+    return make_component<Class>(params, ports);
   };
   if constexpr (requires(const CallbackArguments& arguments) { Class::over_split(arguments); }) {
     kind.over_split = &Class::over_split;
@@ -58,7 +58,8 @@ EvaluatorRegistry& evaluators();
 
 }  // namespace stepop::extensible
 
-/// Registers an evaluator with a constructor from `(const Config& params, Ports& ports)`.
-#define STEPOP_REGISTER_EVALUATOR(name, Class, ...)          \
-  STEPOP_REGISTER(::stepop::extensible::evaluators(), #name, \
-                  &::stepop::extensible::evaluator_kind<Class>, __VA_ARGS__)
+/// Registers an evaluator with a constructor as of an injector.
+#define STEPOP_REGISTER_EVALUATOR(name, Class, ...)             \
+  STEPOP_REGISTER(::stepop::extensible::evaluators(), #name,    \
+                  &::stepop::extensible::evaluator_kind<Class>, \
+                  ::stepop::about_class<Class>(__VA_ARGS__))

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "iterators/extensible/step/ports.h"
 #include "iterators/extensible/step/state.h"
@@ -13,10 +14,11 @@ namespace stepop::extensible {
 ///
 ///   class Double : public Injector {
 ///    public:
-///     Double(const Config& params, Ports& ports)
-///         : in_(ports.reads(params, "in")), out_(ports.writes(params, "out")) {}
-///     void run(StepState& state, const Iteration&) override { state.set(out_, state.tensor(in_) *
-///     2);
+///     using Params = InOut;
+///     Double(const Params& params, Ports& ports)
+///         : in_(ports.reads(params.in)), out_(ports.writes(params.out)) {}
+///     void run(StepState& state, const Iteration&) override {
+///       state.set(out_, state.tensor(in_) * 2);
 ///     }
 ///    private:
 ///     Slot in_, out_;
@@ -37,11 +39,28 @@ class Injector {
   virtual Logs extra_metrics() { return {}; }
 };
 
+/// The parameters of an injector from one key to another.
+struct InOut {
+  Port in;
+  Port out;
+
+  /// Returns `p`, for the parameters that follow.
+  Parameters& declare(Parameters& p, std::string_view about_in = "",
+                      std::string_view about_out = "") {
+    p.require("in", in, about_in);
+    p.require("out", out, about_out);
+    return p;
+  }
+};
+
 /// An injector from one key, `in`, to another, `out`.
 class UnaryInjector : public Injector {
  public:
+  UnaryInjector(const InOut& keys, Ports& ports)
+      : in_(ports.reads(keys.in)), out_(ports.writes(keys.out)) {}
+  /// For a class without `Params`.
   UnaryInjector(const Config& params, Ports& ports)
-      : in_(ports.reads(params, "in")), out_(ports.writes(params, "out")) {}
+      : UnaryInjector(read_parameters<InOut>(params), ports) {}
 
   void run(StepState& state, const Iteration&) final {
     state.set(out_, compute(state.tensor(in_)));
@@ -62,7 +81,8 @@ std::unique_ptr<Injector> make_injector(const Config& params, Ports& ports);
 
 }  // namespace stepop::extensible
 
-/// Registers an injector with a constructor from `(const Config& params, Ports& ports)`.
+/// Registers an injector with a constructor from its `Params` or its part of the config (`const
+/// Config&`), or both in this order, and `Ports&` behind them.
 #define STEPOP_REGISTER_INJECTOR(name, Class, ...)                                                \
   STEPOP_REGISTER(                                                                                \
       ::stepop::extensible::injectors(), #name,                                                   \

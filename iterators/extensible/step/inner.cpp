@@ -16,7 +16,7 @@ Config config_at(const std::string& path, Value value) {
 
 Config inner_params(const Config& params, std::vector<std::pair<std::string, Value>> replaced) {
   Value value = *params.peek();
-  Value type = params.get<Value>("subtype");
+  Value type = *params.peek("subtype");
   value.as_map().erase("subtype");
   value.as_map().set("type", std::move(type));
   for (auto& [key, other] : replaced) {

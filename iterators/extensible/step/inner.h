@@ -12,7 +12,7 @@ namespace stepop::extensible {
 Config config_at(const std::string& path, Value value);
 
 /// The options of an inner component, `subtype: add_noise, scale: 0.1`: the options of `params`,
-/// with the subtype as `type`, and with other values for some keys.
+/// with the subtype, which must be there, as `type`, and with other values for some keys.
 Config inner_params(const Config& params, std::vector<std::pair<std::string, Value>> replaced);
 
 /// Throws UsageError for an option that the inner component did not read; call it after the

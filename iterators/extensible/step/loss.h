@@ -41,7 +41,7 @@ std::unique_ptr<Loss> make_loss(const Config& params, Ports& ports);
 
 }  // namespace stepop::extensible
 
-/// Registers a loss with a constructor from `(const Config& params, Ports& ports)`.
+/// Registers a loss with a constructor as of an injector.
 #define STEPOP_REGISTER_LOSS(name, Class, ...)                                                \
   STEPOP_REGISTER(                                                                            \
       ::stepop::extensible::losses(), #name,                                                  \

@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <stdexcept>
-#include <string_view>
 #include <vector>
 
 #include "iterators/extensible/step/ports.h"
@@ -13,14 +12,15 @@ namespace stepop::extensible {
 /// A network with one or several inputs that a loss calls.
 class NetworkCall {
  public:
-  NetworkCall(const Config& params, std::string_view key, std::shared_ptr<torch::nn::Module> module,
-              size_t inputs)
+  NetworkCall(const Port& network, Ports& ports, size_t inputs)
+      : NetworkCall(network, ports.module(network), inputs) {}
+  NetworkCall(const Port& place, const std::shared_ptr<torch::nn::Module>& module, size_t inputs)
       : one_(std::dynamic_pointer_cast<Network>(module)),
         many_(std::dynamic_pointer_cast<MultiNetwork>(module)) {
     if (many_ || (one_ && inputs == 1)) return;
-    throw params.error(key, one_ ? "the network has one input, and several are given"
-                                 : "the network derives from neither stepop::Network nor "
-                                   "stepop::MultiNetwork: it cannot be called from a config");
+    throw place.error(one_ ? "the network has one input, and several are given"
+                           : "the network derives from neither stepop::Network nor "
+                             "stepop::MultiNetwork: it cannot be called from a config");
   }
 
   /// One of the network's outputs. Throws std::out_of_range if the network has too few.

@@ -7,75 +7,90 @@
 #include "runtime/core/base/nearest.h"
 #include "runtime/train/networks/networks.h"
 
-namespace stepop::extensible {
-namespace {
+namespace stepop {
 
-/// One name or a list of names.
-std::vector<std::string> names_at(const Config& params, std::string_view key) {
-  const Value* value = params.peek(key);
-  if (value != nullptr && value->is_list()) {
-    auto names = params.get<std::vector<std::string>>(key);
-    if (names.empty()) throw params.error(key, "expected the name of a key, found an empty list");
-    return names;
-  }
-  return {params.get<std::string>(key)};
+using extensible::Port;
+
+Port ParameterOf<Port>::read(const Config& config, std::string_view path, const Allowed&) {
+  return {config.get<std::string>(path), config.where(path)};
 }
 
-}  // namespace
+std::vector<Port> ParameterOf<std::vector<Port>>::read(const Config& config, std::string_view path,
+                                                       const Allowed&) {
+  const Value* value = config.peek(path);
+  if (value == nullptr || !value->is_list()) return {ParameterOf<Port>::read(config, path, {})};
+  const auto names = config.get<std::vector<std::string>>(path);
+  if (names.empty()) throw config.error(path, "expected the name of a key, found an empty list");
+  std::vector<Port> ports;
+  for (size_t i = 0; i < names.size(); ++i) {
+    ports.push_back({names[i], config.where(fmt::format("{}/{}", path, i))});
+  }
+  return ports;
+}
 
-Slot Ports::reads_key(const Config& params, std::string_view key, const std::string& name) {
-  const Slot slot = keys_.slot(name);
-  reads_.push_back({slot, params.where(key)});
-  return slot;
+namespace extensible {
+
+Slot Ports::reads(const Port& port) {
+  if (!port) return {};
+  reads_.push_back({keys_.slot(port.name), port.place});
+  return reads_.back().slot;
+}
+
+std::vector<Slot> Ports::reads_all(const std::vector<Port>& ports) {
+  std::vector<Slot> slots;
+  for (const Port& port : ports) slots.push_back(reads(port));
+  return slots;
+}
+
+Slot Ports::writes(const Port& port) {
+  if (!port) return {};
+  writes_.push_back({keys_.slot(port.name), port.place});
+  return writes_.back().slot;
+}
+
+std::vector<Slot> Ports::writes_all(const std::vector<Port>& ports) {
+  std::vector<Slot> slots;
+  for (const Port& port : ports) slots.push_back(writes(port));
+  return slots;
 }
 
 Slot Ports::reads(const Config& params, std::string_view key) {
-  return reads_key(params, key, params.get<std::string>(key));
+  return reads(ParameterOf<Port>::read(params, key, {}));
 }
 
 std::vector<Slot> Ports::reads_all(const Config& params, std::string_view key) {
-  std::vector<Slot> slots;
-  for (const auto& name : names_at(params, key)) slots.push_back(reads_key(params, key, name));
-  return slots;
-}
-
-Slot Ports::reads_optional(const Config& params, std::string_view key) {
-  return params.has(key) ? reads(params, key) : Slot{};
-}
-
-Slot Ports::writes_key(const Config& params, std::string_view key, const std::string& name) {
-  const Slot slot = keys_.slot(name);
-  writes_.push_back({slot, params.where(key)});
-  return slot;
+  return reads_all(ParameterOf<std::vector<Port>>::read(params, key, {}));
 }
 
 Slot Ports::writes(const Config& params, std::string_view key) {
-  return writes_key(params, key, params.get<std::string>(key));
+  return writes(ParameterOf<Port>::read(params, key, {}));
 }
 
 std::vector<Slot> Ports::writes_all(const Config& params, std::string_view key) {
-  std::vector<Slot> slots;
-  for (const auto& name : names_at(params, key)) slots.push_back(writes_key(params, key, name));
-  return slots;
+  return writes_all(ParameterOf<std::vector<Port>>::read(params, key, {}));
 }
 
 std::shared_ptr<torch::nn::Module> Ports::module(const Config& params, std::string_view key) {
-  const auto name = params.get<std::string>(key);
+  return module(ParameterOf<Port>::read(params, key, {}));
+}
+
+std::shared_ptr<torch::nn::Module> Ports::module(const Port& port) {
   const auto names = context_.networks.names();
   for (const auto& known : names) {
-    if (known == name) return context_.networks.get(name);
+    if (known == port.name) return context_.networks.get(known);
   }
-  const auto near = nearest_names(name, names, 1);
-  throw params.error(key,
-                     fmt::format("no network \"{}\"; there are: {}{}", name, fmt::join(names, ", "),
-                                 near.empty() ? "" : "; did you mean " + near[0] + "?"));
+  const auto near = nearest_names(port.name, names, 1);
+  throw port.error(fmt::format("no network \"{}\"; there are: {}{}", port.name,
+                               fmt::join(names, ", "),
+                               near.empty() ? "" : "; did you mean " + near[0] + "?"));
 }
 
-void Ports::fail_type(const Config& params, std::string_view key) const {
-  throw params.error(key, fmt::format("the network \"{}\" is not one that can be called from a "
-                                      "config: it derives from neither stepop::Network nor "
-                                      "stepop::MultiNetwork",
-                                      params.get<std::string>(key)));
+void Ports::fail_type(const Port& port) {
+  throw port.error(
+      fmt::format("the network \"{}\" is not one that can be called from a config: "
+                  "it derives from neither stepop::Network nor stepop::MultiNetwork",
+                  port.name));
 }
 
-}  // namespace stepop::extensible
+}  // namespace extensible
+}  // namespace stepop

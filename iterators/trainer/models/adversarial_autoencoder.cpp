@@ -19,7 +19,7 @@
 namespace stepop {
 namespace {
 
-/// Of one image at a time: all but max_spread.
+/// The types for which an image at a time is enough: all but max_spread.
 std::vector<std::string> gan_names() {
   std::vector<std::string> names = losses::gan_type_names();
   std::erase(names, "max_spread");

@@ -27,12 +27,26 @@ struct Range {
 constexpr Range above(double bound) { return {.lowest = bound, .has_lowest = false}; }
 constexpr Range at_least(double bound) { return {.lowest = bound}; }
 
-/// What a parameter may be. The words of `kind` are those of the runtime's own keys: `bool`, `int`,
-/// `number`, `text`, `path`, `list of int`, ..., `span`, `schedule`; with ` | ` between several.
+/// What a parameter or a key may be.
 struct ParameterType {
-  std::string kind = {};                  ///< Empty: only its reader knows.
+  /// Alternatives, with ` | ` between them; empty: only its reader knows.
+  ///
+  ///   bool, int, number, text, map, list, any    as in YAML
+  ///   path                                        of a file or folder
+  ///   time                                        a Trigger: 500, 2e, 10m, {every: 500, from: 1e}
+  ///   span                                        a Duration: 500, 2e, 10m
+  ///   clock                                       3h50m
+  ///   schedule                                    a number, or a Schedule
+  ///   regex                                       a NamePattern
+  ///   op                                          train/log_op, or {op, when, images}
+  ///   component KIND                              a name, or a map with `class`
+  ///   list of T                                   a list whose items are T
+  std::string kind = {};
   Range range = {};                       ///< Of a number, and of each number of a list.
-  std::vector<std::string> choices = {};  ///< Of a text; empty: any.
+  std::vector<std::string> choices = {};  ///< Of a text, or with another kind besides; empty: any.
+
+  /// For people: `int >= 1 | map`, `'stop' | 'split'`.
+  std::string text() const;
 };
 
 /// One parameter of a component, as shown by `stepop list`.

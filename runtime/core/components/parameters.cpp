@@ -25,6 +25,9 @@ std::string short_text(double number) {
   return plain;
 }
 
+/// A highest number from here on is there against overflows alone.
+constexpr double kNoLimit = 1e18;
+
 /// A default in `stepop list`.
 std::string default_text(const Value& value) {
   if (value.is_null()) return "none";
@@ -92,6 +95,21 @@ std::string Range::text() const {
   if (is_from)
     return has_lowest ? fmt::format("{} or more", lowest) : fmt::format("more than {}", lowest);
   return has_highest ? fmt::format("{} or less", highest) : fmt::format("less than {}", highest);
+}
+
+std::string ParameterType::text() const {
+  std::vector<std::string> names;
+  for (const auto& choice : choices) names.push_back(fmt::format("'{}'", choice));
+  const std::string all = fmt::format("{}", fmt::join(names, " | "));
+  if (kind.empty() || (kind == "text" && !choices.empty())) return all;
+  std::string result = kind;
+  for (const char* number : {"int", "number"}) {
+    if (!range.is_limited() || !result.starts_with(number)) continue;
+    const bool is_minimum = range.has_lowest && range.highest >= kNoLimit;
+    result.insert(std::string_view(number).size(), is_minimum ? fmt::format(" >= {}", range.lowest)
+                                                              : fmt::format(" ({})", range.text()));
+  }
+  return all.empty() ? result : result + " | " + all;
 }
 
 const Config* Parameters::describe(Parameter parameter) {

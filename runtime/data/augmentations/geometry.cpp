@@ -144,7 +144,7 @@ void add_fill(Parameters& p, Fill& fill) {
                                      "-1",
                                      "what images show beyond their border; repeat: the border",
                                      false,
-                                     {.kind = "number | 'repeat'"}});
+                                     {.kind = "number", .choices = {"repeat"}}});
   if (config == nullptr) return;
   const Value* value = config->has("fill") ? config->peek("fill") : nullptr;
   if (value != nullptr && value->is_text() && value->as_text() == "repeat") {

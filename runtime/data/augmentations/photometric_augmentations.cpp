@@ -211,7 +211,7 @@ class RandomErasing : public Augmentation {
                                          fmt::format("{}", value),
                                          "what is there afterwards, -1 to 1; random: normal noise",
                                          false,
-                                         {.kind = "number | 'random'"}});
+                                         {.kind = "number", .choices = {"random"}}});
       if (config != nullptr) read_value(*config);
     }
 

@@ -75,7 +75,7 @@ class Keys {
         return other.path == path || other.path.starts_with(path + "/");
       });
       if (key == nullptr || is_there) continue;
-      keys_.push_back({path, std::string(key->type),
+      keys_.push_back({path, key->type.text(),
                        key->default_value == "required" ? "(must be given)"
                        : key->default_value == "-"
                            ? "(none)"

@@ -14,6 +14,7 @@
 #include "runtime/core/components/registry.h"
 #include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/keys/own_keys.h"
+#include "runtime/train/when/duration.h"
 
 namespace stepop {
 namespace {
@@ -26,10 +27,7 @@ Json any_of(Json::array_t choices) {
 
 Json text_like(const char* pattern) { return {{"type", "string"}, {"pattern", pattern}}; }
 
-Json span() {
-  return any_of(
-      {{{"type", "number"}, {"minimum", 0}}, text_like("^([0-9.]+([eE][-+]?[0-9]+)?[sem%]|end)$")});
-}
+Json span() { return any_of({{{"type", "number"}, {"minimum", 0}}, text_like(kDurationPattern)}); }
 
 /// A map that has these keys alone.
 Json closed(Json properties) {
@@ -64,49 +62,49 @@ Json op() {
                                                  {"images", with_common({{"type", "object"}})}})});
 }
 
-Json single_type(std::string_view type) {
+Json single_type(std::string_view kind, const Range& range) {
   constexpr std::string_view kListOf = "list of ";
   constexpr std::string_view kComponent = "component ";
-  constexpr std::string_view kInt = "int >= ";
-  if (type.starts_with(kListOf)) {
-    return {{"type", "array"}, {"items", with_common(single_type(type.substr(kListOf.size())))}};
+  if (kind.starts_with(kListOf)) {
+    return {{"type", "array"},
+            {"items", with_common(single_type(kind.substr(kListOf.size()), range))}};
   }
-  if (type.starts_with(kComponent)) {
-    return {{"$ref", reference(std::string(type.substr(kComponent.size())))}};
+  if (kind.starts_with(kComponent)) {
+    return {{"$ref", reference(std::string(kind.substr(kComponent.size())))}};
   }
-  if (type.starts_with(kInt)) {
-    return {{"type", "integer"}, {"minimum", std::stoi(std::string(type.substr(kInt.size())))}};
+  if (kind == "int" || kind == "number") {
+    Json schema = {{"type", kind == "int" ? "integer" : "number"}};
+    if (range.lowest > Range().lowest) {
+      schema[range.has_lowest ? "minimum" : "exclusiveMinimum"] = range.lowest;
+    }
+    if (range.highest < Range().highest) {
+      schema[range.has_highest ? "maximum" : "exclusiveMaximum"] = range.highest;
+    }
+    return schema;
   }
-  if (type.starts_with('\'')) return {{"const", type.substr(1, type.size() - 2)}};
-  if (type == "bool") return {{"type", "boolean"}};
-  if (type == "int") return {{"type", "integer"}};
-  if (type == "number") return {{"type", "number"}};
-  if (type == "text" || type == "path" || type == "regex") return {{"type", "string"}};
-  if (type == "list") return {{"type", "array"}};
-  if (type == "map") return {{"type", "object"}};
-  if (type == "op") return op();
-  if (type == "span") return span();
-  if (type == "clock") return text_like("^([0-9.]+[dhms])+$");
-  if (type == "schedule") return any_of({{{"type", "number"}}, {{"$ref", reference("schedule")}}});
-  if (type == "time") return time_or_map();
-  if (type == "any") return Json::object();
-  throw Error(fmt::format("the type \"{}\" of a key has no schema", type));
+  if (kind == "bool") return {{"type", "boolean"}};
+  if (kind == "text" || kind == "path" || kind == "regex") return {{"type", "string"}};
+  if (kind == "list") return {{"type", "array"}};
+  if (kind == "map") return {{"type", "object"}};
+  if (kind == "op") return op();
+  if (kind == "span") return span();
+  if (kind == "clock") return text_like("^([0-9.]+[dhms])+$");
+  if (kind == "schedule") return any_of({{{"type", "number"}}, {{"$ref", reference("schedule")}}});
+  if (kind == "time") return time_or_map();
+  if (kind == "any") return Json::object();
+  throw Error(fmt::format("the kind \"{}\" of a parameter has no schema", kind));
 }
 
-Json schema_of_type(std::string_view type) {
+Json schema_of(const ParameterType& type) {
   Json::array_t choices;
-  Json names = Json::array();
-  while (!type.empty()) {
-    const size_t end = std::min(type.find(" | "), type.size());
-    const std::string_view one = type.substr(0, end);
-    if (one.starts_with('\'')) {
-      names.push_back(one.substr(1, one.size() - 2));
-    } else {
-      choices.push_back(single_type(one));
-    }
-    type.remove_prefix(std::min(end + 3, type.size()));
+  const bool is_choice = !type.choices.empty();
+  std::string_view kinds = is_choice && type.kind == "text" ? "" : std::string_view(type.kind);
+  while (!kinds.empty()) {
+    const size_t end = std::min(kinds.find(" | "), kinds.size());
+    choices.push_back(single_type(kinds.substr(0, end), type.range));
+    kinds.remove_prefix(std::min(end + 3, kinds.size()));
   }
-  if (!names.empty()) choices.push_back({{"enum", std::move(names)}});
+  if (is_choice) choices.push_back({{"enum", type.choices}});
   return any_of(std::move(choices));
 }
 
@@ -129,16 +127,17 @@ constexpr std::string_view kComponent = "component ";
 Json schema_of_children(const Node& node, bool is_list);
 
 Json schema_of(const Node& node) {
-  const std::string_view type = node.key == nullptr ? "map" : node.key->type;
+  const ParameterType type = node.key == nullptr ? ParameterType{"map"} : node.key->type;
+  const std::string& kind = type.kind;
   Json schema;
-  if (node.below.empty() || type.starts_with(kComponent)) {
-    schema = schema_of_type(type);  // a component's definition has the keys below it
-  } else if (type == "map | list") {
+  if (node.below.empty() || kind.starts_with(kComponent)) {
+    schema = schema_of(type);  // a component's definition has the keys below it
+  } else if (kind == "map | list") {
     schema = any_of({schema_of_children(node, false), schema_of_children(node, true)});
-  } else if (type == "map" || type == "list") {
-    schema = schema_of_children(node, type == "list");
+  } else if (kind == "map" || kind == "list") {
+    schema = schema_of_children(node, kind == "list");
   } else {
-    schema = any_of({schema_of_type(type), schema_of_children(node, false)});
+    schema = any_of({schema_of(type), schema_of_children(node, false)});
   }
   const bool is_any = schema.empty();
   Json result = is_any ? Json::object() : with_common(std::move(schema));
@@ -160,22 +159,6 @@ Json schema_of_children(const Node& node, bool is_list) {
     }
   }
   return closed(std::move(properties));
-}
-
-/// The schema of a declared type.
-Json schema_of(const ParameterType& type) {
-  if (!type.choices.empty()) return {{"enum", type.choices}};
-  Json schema = schema_of_type(type.kind);
-  if (type.kind != "int" && type.kind != "number") return schema;
-  const Range& range = type.range;
-  const Range all;
-  if (range.lowest > all.lowest) {
-    schema[range.has_lowest ? "minimum" : "exclusiveMinimum"] = range.lowest;
-  }
-  if (range.highest < all.highest) {
-    schema[range.has_highest ? "maximum" : "exclusiveMaximum"] = range.highest;
-  }
-  return schema;
 }
 
 /// What a parameter may be: its type, or as far as its default tells, of which only a switch is
@@ -219,7 +202,7 @@ Json properties_of(const std::vector<Parameter>& parameters) {
 
 /// The runtime's own keys within components of a kind, as `when` of a hook, by kind.
 void add_own_keys(const Node& node, OrderedMap<Json>& of_kinds) {
-  const std::string_view type = node.key == nullptr ? "" : node.key->type;
+  const std::string_view type = node.key == nullptr ? "" : std::string_view(node.key->type.kind);
   for (const auto& [name, child] : node.below) {
     if (type.starts_with(kComponent)) {
       of_kinds[std::string(type.substr(kComponent.size()))][name] = schema_of(child);

@@ -98,7 +98,7 @@ nlohmann::ordered_json all_names() {
   }
   for (const OwnKey& key : own_keys()) {
     all["keys"].push_back({{"path", key.path},
-                           {"type", key.type},
+                           {"type", key.type.text()},
                            {"default", key.default_value},
                            {"about", key.about}});
   }

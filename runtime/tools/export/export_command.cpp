@@ -24,6 +24,7 @@
 #include "runtime/tools/export/torch_export.h"
 #include "runtime/tools/start/checkpoint_choice.h"
 #include "runtime/tools/start/run_source.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/loop/batch_norm.h"
 #include "runtime/train/run/signals.h"
 #include "runtime/train/session/session.h"
@@ -156,7 +157,7 @@ void print_shapes(const char* title, const std::vector<std::string>& names,
 /// ` (ema)` for averages; otherwise empty.
 std::string kind_of_weights(const Config& config, const Checkpoint& checkpoint,
                             const std::string& network) {
-  const std::string kind = config.get("eval_weights", "model");
+  const auto kind = own_key<std::string>(config, "eval_weights");
   if (kind == "model") return "";
   const std::string prefix = fmt::format("{}_{}.", kind, network);
   const bool is_averaged = std::ranges::any_of(

@@ -10,6 +10,7 @@
 #include "runtime/tools/start/shared_start.h"
 #include "runtime/train/checkpoint/shared_state.h"
 #include "runtime/train/distributed/processors.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/run/run_directory.h"
 #include "runtime/train/when/duration.h"
 
@@ -64,7 +65,7 @@ OpenedStart open_start(const Arguments& arguments, std::optional<RunSource> know
   if (config.has("distributed/timeout")) {
     world.set_time_limit(read_seconds(config, "distributed/timeout"));
   }
-  if (config.get("distributed/bind", false)) bind_to_processors(world, console);
+  if (own_key<bool>(config, "distributed/bind")) bind_to_processors(world, console);
   return opened;
 }
 

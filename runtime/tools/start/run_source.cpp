@@ -25,6 +25,7 @@
 #include "runtime/tools/code/script_copies.h"
 #include "runtime/tools/start/evaluation_config.h"
 #include "runtime/tools/start/run_starts.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/run/signals.h"
 
 namespace stepop {
@@ -303,7 +304,7 @@ void check_without_checkpoint(const RunSource& source, const Config& config) {
         "nothing to evaluate: give a run with -p, a checkpoint with -c, or weights with "
         "--init_from; -t trains");
   }
-  if (config.get("eval_forever", false)) return;
+  if (own_key<bool>(config, "eval_forever")) return;
   throw UsageError(
       fmt::format("{}: the run has no checkpoint to evaluate yet; --eval_forever true waits for "
                   "those to come",

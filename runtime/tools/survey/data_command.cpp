@@ -53,7 +53,6 @@ constexpr int64_t kSample = 1'000'000;
 constexpr int64_t kFirstOfStream = 1000;
 /// The number of a dataset's examples on a page, and in a picture.
 constexpr int64_t kShown = 240;
-constexpr uint64_t kDefaultSeed = 1;
 
 void check_files(const DataFlags& own) {
   const auto check_output = [](const std::optional<std::string>& path, const char* flag,
@@ -210,7 +209,7 @@ int data_command(const Arguments& given, const DataFlags& own) {
   const RunConfig read = read_run_config(arguments, source);
   if (!read.code_note.empty()) console.info(read.code_note);
   const Config& config = read.config;
-  const auto seed = static_cast<uint64_t>(config.get_at_least("seed", 0, kDefaultSeed));
+  const auto seed = static_cast<uint64_t>(own_key<int64_t>(config, "seed"));
   Splits splits(config, seed, c10::kCPU);
   const auto names = splits_of(arguments, config);
   for (const auto& name : names) splits.dataset(name);

@@ -216,7 +216,7 @@ class Sweep {
 
   void wait_for_other(const PlannedRun& run, const RunStatus& status) {
     if (waited_for_.insert(run.number).second) {
-      say(fmt::format("{} is {}: it is waited for", number_name(run.number), status.text()));
+      say(fmt::format("{} is {}: waiting for its end", number_name(run.number), status.text()));
     }
     waiting_.push_back(run);
     next_look_ = Clock::now() + kLookAtOthers;
@@ -242,30 +242,34 @@ class Sweep {
 
   void finish(const Job& job) {
     RunEnd end = end_of(plan_, job);
-    const RunStatus status = state_of(plan_.run_folder(job.run));
-    const bool has_ended = status.state == RunState::kEnded;
-    const bool was_stopped = !has_ended && has_stopped(end, status.state);
+    const RunState state = state_of(plan_.run_folder(job.run)).state;
+    const bool has_ended = state == RunState::kEnded;
+    const bool was_stopped = !has_ended && has_stopped(end, state);
+    if (was_stopped) end.error.clear();
     if (!has_ended && !was_stopped && end.error.empty()) {
       end.error = end.signal != 0 ? signal_name(end.signal) + " ended it"
                                   : fmt::format("it ended with status {}", end.exit_code);
     }
-    if (was_stopped) end.error.clear();
     record_end(plan_, end);
-    if (has_ended) ++ended_;
-    outcome_.has_failed_callback =
-        outcome_.has_failed_callback || (has_ended && end.exit_code != 0);
-    if (!has_ended && !was_stopped && outcome_.signal == 0) ++outcome_.failed;
-    const double seconds = std::chrono::duration<double>(Clock::now() - job.begin).count();
+    const bool has_failed = !has_ended && !was_stopped;
+    count(end, has_ended, has_failed);
     const std::string number = number_name(job.run.number);
-    if (has_ended) {
-      say(fmt::format("{} {:<8} {}{}, {} of {}", number, "ended", numbers_text(job.run),
-                      span_text(seconds), ended_, plan_.runs().size()));
-    } else if (was_stopped) {
-      say(fmt::format("{} {:<8} and saved", number, "stopped"));
-    } else {
-      say(fmt::format("{} {:<8} {}; all of its output: {}", number, "failed", end.error,
+    if (has_failed) {
+      say(fmt::format("{} failed   {}; all of its output: {}", number, end.error,
                       plan_.output_file(job.run)));
+    } else if (was_stopped) {
+      say(number + " stopped  and saved");
+    } else {
+      const double seconds = std::chrono::duration<double>(Clock::now() - job.begin).count();
+      say(fmt::format("{} ended    {}{}, {} of {}", number, numbers_text(job.run),
+                      span_text(seconds), ended_, plan_.runs().size()));
     }
+  }
+
+  void count(const RunEnd& end, bool has_ended, bool has_failed) {
+    if (has_ended) ++ended_;
+    if (has_ended && end.exit_code != 0) outcome_.has_failed_callback = true;
+    if (has_failed && outcome_.signal == 0) ++outcome_.failed;
   }
 
   /// Whether a run ended for a signal to all runs, even before it had begun, or saved for its own

@@ -17,6 +17,7 @@
 #include "runtime/train/checks/data_warnings.h"
 #include "runtime/train/checks/optimizer_warnings.h"
 #include "runtime/train/iterator/splits.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/networks/networks.h"
 #include "runtime/train/when/duration.h"
 #include "runtime/train/when/stop_when.h"
@@ -37,7 +38,6 @@ constexpr double kClose = 1.001;
 constexpr double kLittle = 3e-5;
 
 /// As in Ema.
-constexpr double kUsualDecay = 0.999;
 
 class PlanWarnings {
  public:
@@ -65,7 +65,7 @@ class PlanWarnings {
   }
 
   void look_at_averages() {
-    const std::string weights = context_.config.get("eval_weights", "model");
+    const auto weights = own_key<std::string>(context_.config, "eval_weights");
     const auto add_averages = [&](const char* kind, const char* place, const std::string& text) {
       add(place, text + (weights == kind ? fmt::format("; eval_weights: {} evaluates the weights "
                                                        "of the training",
@@ -190,9 +190,9 @@ class PlanWarnings {
   double part_of_beginning() const {
     const Config& config = context_.config;
     const Value* decay = config.peek("ema/decay");
-    if (!config.has("ema") || config.get("ema/warmup", false)) return 0;
+    if (!config.has("ema") || own_key<bool>(config, "ema/warmup")) return 0;
     if (decay != nullptr && !decay->is_int() && !decay->is_float()) return 0;
-    return std::pow(config.get("ema/decay", kUsualDecay), static_cast<double>(settings_.num_steps));
+    return std::pow(own_key<double>(config, "ema/decay"), static_cast<double>(settings_.num_steps));
   }
 
   /// Whether the command line gives the length, as one does to try a config.

@@ -17,6 +17,7 @@
 #include "runtime/data/batch_source.h"
 #include "runtime/data/dataset.h"
 #include "runtime/train/iterator/splits.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/networks/network_ports.h"
 #include "runtime/train/networks/networks.h"
@@ -95,7 +96,7 @@ Update& Context::update_from(const std::string& path, const Config& part,
   }
   auto made = std::make_unique<Update>(part, std::move(parameters), clock, on_nan);
   if (precision == Precision::kFloat16) made->scale_losses(LossScale::read(config.root()));
-  made->share(world, config.root().get("distributed/shard_optimizer", false));
+  made->share(world, own_key<bool>(config.root(), "distributed/shard_optimizer"));
   Update* update = made.get();
   const std::string name = tracked_name(path);
   tracker.add(

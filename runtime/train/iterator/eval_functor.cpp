@@ -1,4 +1,5 @@
 #include "runtime/train/iterator/eval_functor.h"
+#include "runtime/train/keys/own_keys.h"
 
 namespace stepop {
 namespace {
@@ -7,7 +8,7 @@ class FunctorIterator : public Iterator {
  public:
   FunctorIterator(const Config& config, const Context& context)
       : Iterator(context), functor_(eval_functors().build(config, "eval_functor", context)) {
-    const std::string op = config.get("eval_hook/eval_op", "validation/eval_op");
+    const std::string op = own_key<std::string>(config, "eval_hook/eval_op");
     op_ = op.substr(op.find('/') + 1);
   }
 

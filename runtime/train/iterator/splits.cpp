@@ -16,6 +16,7 @@
 #include "runtime/data/notice.h"
 #include "runtime/data/stream_batches.h"
 #include "runtime/data/stream_dataset.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/when/duration.h"
 
 namespace stepop {
@@ -53,7 +54,7 @@ Splits::Splits(const Config& config, uint64_t seed, c10::Device device, int loca
     : config_(config),
       seed_(seed),
       device_(device),
-      channels_last_(config.get("channels_last", false)),
+      channels_last_(own_key<bool>(config, "channels_last")),
       local_processes_(local_processes),
       processes_(processes) {}
 
@@ -95,7 +96,7 @@ const BatchOrder& Splits::order(const std::string& split) {
   const uint64_t seed = mix_seed({seed_, seed_of(split)});
   BatchOrderOptions options;
   options.batch_size = read_batch_size(config_, processes_);
-  options.drop_last = is_train && config_.get("drop_last", false);
+  options.drop_last = is_train && own_key<bool>(config_, "drop_last");
   options.max_batches = is_train ? config_.get_at_least("max_batches_per_epoch", 1, 0) : 0;
   options.seed = seed;
   std::unique_ptr<Sampler> sampler;
@@ -170,7 +171,7 @@ LoaderOptions Splits::loader_options() const {
   constexpr int64_t kMost = 1024;
   options.workers =
       config_.get_between("n_data_processes", 0, kMost, std::clamp<int64_t>(cores / 2, 1, 8));
-  options.prefetch = config_.get_between("n_prefetch", 1, kMost, 2);
+  options.prefetch = own_key<int64_t>(config_, "n_prefetch");
   options.quick = kQuickBatch;
   options.device = device_;
   options.channels_last = channels_last_;

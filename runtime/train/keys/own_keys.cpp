@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
+
+#include "runtime/core/value/yaml_reader.h"
 
 namespace stepop {
 namespace {
@@ -84,6 +87,33 @@ const OwnKey* find_own_key(std::string_view path) {
   return found == keys.end() ? nullptr : &*found;
 }
 
+Value own_default(std::string_view path) {
+  const OwnKey* key = find_own_key(path);
+  if (key == nullptr) throw std::logic_error(fmt::format("no own key \"{}\"", path));
+  const std::string_view text = key->default_value;
+  const Value map = parse_yaml(fmt::format("x: {}", text.substr(0, text.find(':'))), {"", 0});
+  return *map.find("x");  // without a remark behind it, as in `0: all`
+}
+
+template <class T>
+T own_key(const Config& config, std::string_view path) {
+  const std::string full = join_path(config.path(), path);
+  if (!config.has(path)) {
+    const Value usual = own_default(full);
+    config.note_default(path, usual);
+    return Config(Value(Value::Map{{"x", usual}})).get<T>("x");
+  }
+  const OwnKey* key = find_own_key(full);
+  if (key == nullptr) throw std::logic_error(fmt::format("no own key \"{}\"", full));
+  Allowed allowed(key->type.range);
+  allowed.choices = key->type.choices;
+  return ParameterOf<T>::read(config, path, allowed);
+}
+template bool own_key(const Config&, std::string_view);
+template int64_t own_key(const Config&, std::string_view);
+template double own_key(const Config&, std::string_view);
+template std::string own_key(const Config&, std::string_view);
+
 std::vector<std::string> top_keys_with(unsigned uses) {
   std::vector<std::string> names;
   for (const OwnKey& key : own_keys()) {
@@ -105,7 +135,7 @@ std::vector<std::string> own_key_paths(const Config& config) {
   const Value* root = config.root().peek();
   for (const OwnKey& key : own_keys()) {
     expand(root, "", key.path, paths);
-    for (const std::string_view below : keys_below(key.type)) {
+    for (const std::string_view below : keys_below(key.type.kind)) {
       std::vector<std::string> inner;
       expand(root, "", fmt::format("{}/{}", key.path, below), inner);
       for (auto& path : inner) {
@@ -123,7 +153,7 @@ void declare_own_keys(const Config& config) {
     const OwnKey* key = find_own_key(path);
     // The code that builds or declares a component knows its keys, and which names there are.
     const bool is_name = key != nullptr && key->path.ends_with('*');
-    const bool is_component = key != nullptr && key->type.starts_with("component");
+    const bool is_component = key != nullptr && key->type.kind.starts_with("component");
     if (!is_name && !is_component) root.has(path);
   }
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/components/parameters.h"
 #include "runtime/core/config/config.h"
 
 namespace stepop {
@@ -24,21 +25,8 @@ enum KeyUse : unsigned {
 struct OwnKey {
   /// `eval_hook/freq`; `*` is any one name, or any place in a list: `evaluations/*/freq`.
   std::string_view path;
-  /// What the value may be, alternatives separated by ` | `:
-  ///
-  ///   bool, int, number, text, map, list, any    as in YAML; `int >= 1` has a minimum
-  ///   path                                        of a file or folder
-  ///   time                                        a Trigger: 500, 2e, 10m, {every: 500, from: 1e}
-  ///   span                                        a Duration: 500, 2e, 10m
-  ///   clock                                       3h50m
-  ///   schedule                                    a number, or a Schedule
-  ///   regex                                       a NamePattern; `list of regex`
-  ///   op                                          train/log_op, or {op, when, images}
-  ///   component KIND                              a name, or a map with `class`
-  ///   'none'                                      this text
-  ///
-  /// `list of T` is a list whose items are T. Null is always allowed: the key counts as missing.
-  std::string_view type;
+  /// Null is always allowed: the key counts as missing.
+  ParameterType type;
   std::string_view default_value;  ///< As in a config; `-` for none, `required` for a needed key.
   std::string_view about;          ///< Markdown, in one line.
   unsigned uses = kForAll;
@@ -49,6 +37,15 @@ std::span<const OwnKey> own_keys();
 
 /// The key that `path` names; null for all other paths.
 const OwnKey* find_own_key(std::string_view path);
+
+/// The default of a row, for a key whose row has one: a bool, a number or a text.
+Value own_default(std::string_view path);
+
+/// The value of the own key at `path` of `config`, which may be a part of the whole; the default of
+/// its row when it is missing. Throws UsageError with the place for a value that the row does not
+/// allow. T: bool, int64_t, double or std::string.
+template <class T>
+T own_key(const Config& config, std::string_view path);
 
 /// The keys at the top of a config that have all of `uses`, by their own row or because all rows
 /// below them have: `checkpoints`, `log_freq`.

@@ -12,6 +12,7 @@
 #include "runtime/core/measure/processor_time.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/iterator/splits.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/optim/non_finite.h"
 #include "runtime/train/optim/update.h"
 #include "runtime/train/run/signals.h"
@@ -54,7 +55,7 @@ TrainingLoop::TrainingLoop(Session& session, const RunDirectory& directory, Repo
           [this] { return elapsed(); }, [this] { show_warnings(); }),
       finite_statistics_(context_.networks),
       run_ahead_(directory, reporter.console(), settings_.run_ahead) {
-  if (context_.config.get("cuda_graph", false)) {
+  if (own_key<bool>(context_.config, "cuda_graph")) {
     captured_step_ = std::make_unique<CapturedStep>(context_);
   }
   hooks_.add("iterator", session.iterator());

@@ -5,13 +5,14 @@
 
 #include "runtime/core/components/foreign_names.h"
 #include "runtime/core/config/config.h"
+#include "runtime/train/keys/own_keys.h"
 
 namespace stepop {
 
 Precision read_precision(const Config& config) {
   const Value* value = config.has("precision") ? config.peek("precision") : nullptr;
   if (value == nullptr || value->is_text()) {
-    const std::string name = config.get("precision", "float32");
+    const auto name = own_key<std::string>(config, "precision");
     if (name != "float16" && config.has("loss_scale")) {
       throw config.error("loss_scale", "losses are scaled with precision: float16 alone");
     }

@@ -8,14 +8,15 @@
 #include <map>
 
 #include "runtime/core/base/error.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/optim/optimizer.h"
 
 namespace stepop {
 
 Ema::Ema(const Config& config, bool must_be_restored)
     : Averages("ema"),
-      decay_(Scheduled(config, "decay", 0.999)),
-      warmup_(config.get("warmup", false)),
+      decay_(Scheduled(config, "decay", own_default("ema/decay").as_float())),
+      warmup_(own_key<bool>(config, "warmup")),
       must_be_restored_(must_be_restored) {
   decay_->at_least(0, config, "decay");
   if (decay_->at(0) >= 1) {

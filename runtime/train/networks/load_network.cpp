@@ -9,6 +9,7 @@
 #include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/checkpoint/checkpoint_folder.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/networks/networks.h"
 
 namespace stepop {
@@ -68,7 +69,7 @@ std::shared_ptr<torch::nn::Module> load_module(const std::string& path,
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", file, error.what()));
   }
-  const std::string weights = config.get("eval_weights", "model");
+  const auto weights = own_key<std::string>(config, "eval_weights");
   if (options.takes_averages && weights != "model") {  // `ema_model.`, `swa_model.`
     take(networks.tensors(name), checkpoint.tensors, fmt::format("{}_{}.", weights, name));
   }

@@ -10,6 +10,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/networks/checkpoint_modules.h"
 #include "runtime/train/networks/ema.h"
 #include "runtime/train/networks/float32_modules.h"
@@ -115,7 +116,7 @@ void Networks::add(const std::string& name, const Config& config, std::string_vi
   const Component component = read_network(config, path);
   const std::string& class_name = component.name;
   auto network = build_on(device, component, config, path);
-  if (config.get("channels_last", false)) put_channels_last(*network);
+  if (own_key<bool>(config, "channels_last")) put_channels_last(*network);
   tracker.add_network(
       name, [network] { return tensors_of(*network); },
       [name, network](const State& state) { load_tensors(name, tensors_of(*network), state); });
@@ -163,11 +164,7 @@ void Networks::add_averages(const Config& config, const Updates& updates, Tracke
     }
     config.set_default("eval_weights", Value("ema"));
   }
-  const std::string weights = config.get("eval_weights", "model");
-  if (weights != "model" && weights != "ema" && weights != "swa") {
-    throw config.error("eval_weights",
-                       fmt::format("expected model, ema or swa, found \"{}\"", weights));
-  }
+  const auto weights = own_key<std::string>(config, "eval_weights");
   const auto has = [&](const std::string& kind, const char* example) {
     if (!config.has(kind)) {
       if (weights != kind) return false;

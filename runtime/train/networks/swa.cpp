@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "runtime/core/base/error.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/networks/batch_norm_layers.h"
 
 namespace stepop {
@@ -27,7 +28,7 @@ int64_t count_in(const State& state, const std::string& key) {
 
 Swa::Swa(const Config& config, bool must_be_restored)
     : Averages("swa"),
-      most_batches_(config.get_at_least("batch_norm_batches", 0, 0)),
+      most_batches_(own_key<int64_t>(config, "batch_norm_batches")),
       must_be_restored_(must_be_restored) {}
 
 void Swa::add(const std::string& name, std::shared_ptr<torch::nn::Module> network) {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "runtime/core/base/error.h"
+#include "runtime/train/keys/own_keys.h"
 
 namespace stepop {
 namespace {
@@ -27,17 +28,12 @@ constexpr const char* kUpdates = "loss_scale_updates";
 
 LossScale::Settings LossScale::read(const Config& config) {
   Settings settings;
-  settings.init_scale = config.get("loss_scale/init_scale", settings.init_scale);
-  if (!(settings.init_scale >= 1 && std::isfinite(settings.init_scale))) {
+  settings.init_scale = own_key<double>(config, "loss_scale/init_scale");
+  if (!std::isfinite(settings.init_scale)) {
     throw config.error("loss_scale/init_scale",
-                       fmt::format("expected a number from 1 on, found {}", settings.init_scale));
+                       fmt::format("expected a finite number, found {}", settings.init_scale));
   }
-  settings.growth_interval = config.get("loss_scale/growth_interval", settings.growth_interval);
-  if (settings.growth_interval < 1) {
-    throw config.error(
-        "loss_scale/growth_interval",
-        fmt::format("expected a number of updates from 1 on, found {}", settings.growth_interval));
-  }
+  settings.growth_interval = own_key<int64_t>(config, "loss_scale/growth_interval");
   return settings;
 }
 

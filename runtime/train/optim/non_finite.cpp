@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "runtime/core/base/text.h"
+#include "runtime/train/keys/own_keys.h"
 
 namespace stepop {
 namespace {
@@ -109,11 +110,9 @@ bool can_scan(const at::Tensor& tensor) {
 }  // namespace
 
 OnNan read_on_nan(const Config& config) {
-  const std::string text = config.get("on_nan", "stop");
-  if (text == "stop") return OnNan::kStop;
+  const auto text = own_key<std::string>(config, "on_nan");
   if (text == "skip") return OnNan::kSkip;
-  if (text == "ignore") return OnNan::kIgnore;
-  throw config.error("on_nan", fmt::format("expected stop, skip or ignore, found \"{}\"", text));
+  return text == "ignore" ? OnNan::kIgnore : OnNan::kStop;
 }
 
 NonFinite::NonFinite(std::string update, std::string subject, std::optional<double> value,

@@ -129,7 +129,7 @@ class Scheduled {
   std::shared_ptr<const Schedule> schedule_;
 };
 
-/// A member of a component's `Params`. Of a range the lowest number counts, as in `at_least`.
+/// A member of a component's `Params`. A range counts by its lowest number, as in `at_least`.
 template <>
 struct ParameterOf<Scheduled> {
   static Scheduled read(const Config& config, std::string_view path, const Allowed& allowed) {

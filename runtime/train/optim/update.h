@@ -92,20 +92,20 @@ class Update {
   /// NaN or infinite.
   void apply();
 
-  /// What `backward` left for `apply` in a step that is captured as a graph of the device. Each
+  /// What `backward` computed for `apply` in a step that is captured as a graph of the device. Each
   /// launch of the graph fills the same tensors again.
-  struct Left {
+  struct Captured {
     std::vector<at::Tensor> losses;
     std::vector<at::Tensor> gradients;  ///< By parameter; undefined for none.
   };
 
-  /// From now on, while a step is captured, `backward` does only what a graph can hold, and `cut`
-  /// is called in the place of `apply`. An empty function ends that.
-  void capture(std::function<void()> cut) { cut_ = std::move(cut); }
-  /// For `cut`.
-  Left take_left();
-  /// What `backward` and `apply` do besides the work of the graph that filled `left`.
-  void apply(const Left& left);
+  /// From now on, while a step is captured, `backward` does only what a graph can hold, and
+  /// `end_graph` is called in the place of `apply`. An empty function ends that.
+  void capture(std::function<void()> end_graph) { end_graph_ = std::move(end_graph); }
+  /// For `end_graph`.
+  Captured take_captured();
+  /// What `backward` and `apply` do besides the work of the graph that filled `captured`.
+  void apply(const Captured& captured);
   /// Whether gradients wait for `apply`.
   bool is_pending() const { return is_pending_; }
 
@@ -214,7 +214,7 @@ class Update {
   std::optional<int64_t> cleared_until_;
   at::Tensor grad_norm_;
   std::vector<at::Tensor> tensors_;  ///< Scratch, empty between calls.
-  std::function<void()> cut_;        ///< Empty outside of a capture.
+  std::function<void()> end_graph_;  ///< Empty while no step is captured.
   std::vector<at::Tensor> captured_losses_;
 
   bool is_pending_ = false;      ///< Gradients wait for `apply`.

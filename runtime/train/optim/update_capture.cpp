@@ -6,26 +6,26 @@
 
 namespace stepop {
 
-Update::Left Update::take_left() {
-  Left left{.losses = std::exchange(captured_losses_, {}), .gradients = {}};
+Update::Captured Update::take_captured() {
+  Captured captured{.losses = std::exchange(captured_losses_, {}), .gradients = {}};
   for (const auto& [name, parameter] : optimizer_->parameters()) {
-    left.gradients.push_back(parameter.grad());
+    captured.gradients.push_back(parameter.grad());
   }
   clear_gradients();
-  return left;
+  return captured;
 }
 
-void Update::apply(const Left& left) {
-  for (const auto& loss : left.losses) {
+void Update::apply(const Captured& captured) {
+  for (const auto& loss : captured.losses) {
     show_loss(loss);
     if (device_check_) device_check_->add_loss(loss);
   }
-  for (size_t i = 0; i < left.gradients.size(); ++i) {
-    optimizer_->parameters()[i].second.mutable_grad() = left.gradients[i];
+  for (size_t i = 0; i < captured.gradients.size(); ++i) {
+    optimizer_->parameters()[i].second.mutable_grad() = captured.gradients[i];
   }
-  auto cut = std::exchange(cut_, {});
+  auto end_graph = std::exchange(end_graph_, {});
   apply();
-  cut_ = std::move(cut);
+  end_graph_ = std::move(end_graph);
 }
 
 }  // namespace stepop

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "runtime/core/components/foreign_names.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/run/thread_wait.h"
 
 // GCC's OpenMP, whose threads LibTorch uses; Clang's OpenMP also has this function. Without
@@ -70,7 +71,7 @@ std::optional<c10::Device> read_accelerator(const std::string& name, int local_r
 }  // namespace
 
 c10::Device read_device(const Config& config, int local_rank) {
-  const std::string name = config.get("device", "auto");
+  const auto name = own_key<std::string>(config, "device");
   if (const auto other = read_accelerator(name, local_rank)) return *other;
   const int gpus = at::hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
   if (name == "cpu" || (name == "auto" && gpus == 0)) return c10::kCPU;

@@ -99,7 +99,7 @@ Session::Session(const Config& config, bool train, bool debug, bool allow_unknow
       debug_(debug),
       allow_unknown_(allow_unknown) {
   const c10::Device device = open_machine();
-  const auto seed = static_cast<uint64_t>(config_.get_at_least("seed", 0, kDefaultRunSeed));
+  const auto seed = static_cast<uint64_t>(own_key<int64_t>(config_, "seed"));
   config_.set_default("seed", static_cast<int64_t>(seed));
   seed_generators(seed, device);
   open_data(seed, device);
@@ -164,7 +164,7 @@ void Session::build_context(uint64_t seed, const c10::Device& device) {
                                                   .updates = updates_,
                                                   .run = run_,
                                                   .log = log_});
-  if (config_.get("distributed/sync_batch_norm", false)) {
+  if (own_key<bool>(config_, "distributed/sync_batch_norm")) {
     context_->sync_batch_norm = &sync_batch_norm_.emplace(world_, clock_);
   }
 }
@@ -202,8 +202,9 @@ void Session::read_plan(const LengthScope& lengths) {
     position_.train_examples = splits_->examples("train");
     position_.order_algorithm = splits_->order("train").algorithm();
   }
-  settings_ = std::make_unique<Settings>(config_, batches, train_, debug_,
-                                         (iterator_ ? *iterator_ : *functor_).log_ops());
+  settings_ =
+      std::make_unique<Settings>(config_, batches, train_, debug_,
+                                 (iterator_ ? *iterator_ : *functor_).log_ops(), world_.size());
   read_times(hooks_, config_, settings_->steps_per_epoch);
   stop_when_ = StopWhen(config_, settings_->steps_per_epoch);
   if (train_) freezing_ = Freezing(config_, *networks_, settings_->steps_per_epoch);
@@ -251,7 +252,7 @@ void Session::check_plan() {
   for (const auto& text : {splits_->order("train").warning(), shared_parameters(*context_)}) {
     if (!text.empty()) add_warning(text);
   }
-  if (config_.get("cuda_graph", false)) check_captures(*context_);
+  if (own_key<bool>(config_, "cuda_graph")) check_captures(*context_);
   counted_parameters(*context_, settings_->telemetry);  // throws when there are none
   if (debug_) return;                                   // a debug run ends early
   for (const auto& text :
@@ -304,7 +305,7 @@ std::string Session::config_with_defaults() const {
 
 TrainingLength Session::length() const {
   const int64_t batches = train_ ? splits_->order("train").batches_per_epoch() : 1;
-  return read_training_length(config_, batches, train_);
+  return read_training_length(config_, batches, train_, world_.size());
 }
 
 void Session::initialize() {

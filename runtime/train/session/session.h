@@ -29,9 +29,6 @@ namespace stepop {
 
 struct EvaluatedBatch;
 
-/// The seed of a config without `seed`.
-inline constexpr int64_t kDefaultRunSeed = 1;
-
 /// Everything that a config builds: device, networks, datasets, iterator, and their tracked state.
 /// It touches no files except those of the datasets.
 class Session {

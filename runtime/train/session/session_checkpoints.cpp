@@ -15,6 +15,7 @@
 #include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/checkpoint/shared_state.h"
 #include "runtime/train/iterator/splits.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/networks/generators.h"
 #include "runtime/train/optim/non_finite.h"
 #include "runtime/train/optim/update.h"
@@ -36,7 +37,7 @@ Value order_keys(const Config& config) {
   const Value* seed = config.peek("seed");
   const Value* sampler = config.peek("samplers/train");
   Value::Map keys;
-  keys.set("seed", seed != nullptr ? *seed : Value(kDefaultRunSeed));
+  keys.set("seed", seed != nullptr ? *seed : own_default("seed"));
   keys.set("samplers/train", sampler != nullptr ? order_of_sampler(*sampler) : Value("shuffle"));
   return keys;
 }
@@ -59,7 +60,7 @@ Checkpoint Session::shared_checkpoint() const {
     if (name.starts_with("ema_") || name.starts_with("swa_")) name.remove_prefix(4);
     return updates_.contains(std::string(name)) || std::ranges::find(names, name) != names.end();
   };
-  const bool shards = config_.get("distributed/shard_optimizer", false);
+  const bool shards = own_key<bool>(config_, "distributed/shard_optimizer");
   shared.tensors = gathered_state(world_, shared.tensors, must_agree, [&](std::string_view name) {
     return shards && updates_.contains(std::string(name));
   });
@@ -182,8 +183,9 @@ void Session::tell_lengths(const Progress& before) {
         "step {}, as earlier epochs had other numbers of steps. num_steps: {} makes both the same",
         with_thousands(planned), with_thousands(settings_->num_steps), settings_->num_steps));
   }
-  const TrainingLength old{before.planned_steps_per_epoch, before.planned_steps};
-  const TrainingLength now{position_.planned_steps_per_epoch, planned};
+  const int64_t examples = settings_->examples_per_step;
+  const TrainingLength old{before.planned_steps_per_epoch, before.planned_steps, examples};
+  const TrainingLength now{position_.planned_steps_per_epoch, planned, examples};
   if (before.planned_steps == 0 || old == now) return;
   std::string text = fmt::format(
       "the training is {} steps long in epochs of {}, and was planned with {} in epochs of {}: "

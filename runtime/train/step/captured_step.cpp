@@ -77,7 +77,7 @@ struct CapturedStep::Graph {
   struct Piece {
     std::unique_ptr<DeviceGraph> graph;
     Update* update = nullptr;  ///< Whose `apply` follows; null at the end of the step.
-    Update::Left left;
+    Update::Captured captured;
   };
 
   int64_t warm_ups = 0;
@@ -141,7 +141,7 @@ OrderedMap<Scalars> CapturedStep::run(SplitStep& train, const Batch& batch,
     run_op(context_, "train", ops.front(), [&] {
       for (const auto& piece : graph->pieces) {
         piece.graph->launch();
-        if (piece.update != nullptr) piece.update->apply(piece.left);
+        if (piece.update != nullptr) piece.update->apply(piece.captured);
       }
     });
   }
@@ -208,7 +208,7 @@ void CapturedStep::record(Graph& graph, SplitStep& train, const std::vector<std:
       piece.graph->launch();
       {
         const StepReads outside;
-        cut->apply(piece.left);
+        cut->apply(piece.captured);
       }
       begin_piece(graph);
     });
@@ -252,7 +252,7 @@ void CapturedStep::begin_piece(Graph& graph) {
     if (!other->pieces.empty()) beside = other->pieces.front().graph.get();
   }
   graph.pieces.push_back(
-      {.graph = make_device_graph(context_.device.type()), .update = nullptr, .left = {}});
+      {.graph = make_device_graph(context_.device.type()), .update = nullptr, .captured = {}});
   graph.pieces.back().graph->begin(beside);
 }
 
@@ -260,7 +260,7 @@ void CapturedStep::end_piece(Graph& graph, Update* update) {
   Graph::Piece& piece = graph.pieces.back();
   piece.graph->end();
   piece.update = update;
-  if (update != nullptr) piece.left = update->take_left();
+  if (update != nullptr) piece.captured = update->take_captured();
 }
 
 /// Ends a capture that failed.

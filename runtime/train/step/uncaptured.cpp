@@ -5,6 +5,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/train/distributed/world.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/networks/checkpoint_modules.h"
 #include "runtime/train/networks/generators.h"
 #include "runtime/train/networks/networks.h"
@@ -27,10 +28,10 @@ void check_captures(const Context& context) {
   if (!context.world.is_alone()) {
     throw refused("a graph cannot hold the sums of gradients over several processes");
   }
-  if (context.config.get("accumulate", int64_t{1}) > 1) {
+  if (own_key<int64_t>(context.config, "accumulate") > 1) {
     throw refused("with accumulate a batch's weight in its step is not that of the next step");
   }
-  if (context.config.get("on_out_of_memory", std::string("stop")) == "split") {
+  if (own_key<std::string>(context.config, "on_out_of_memory") == "split") {
     throw refused("on_out_of_memory: split changes the batches of a step");
   }
   if (!context.networks.checkpoint_modules().empty()) {

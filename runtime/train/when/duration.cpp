@@ -28,6 +28,17 @@ std::optional<Number> leading_number(std::string_view text) {
   return Number{value, length};
 }
 
+/// The number in `500 examples`, `10k examples`, `1.5M examples`; nothing for any other text.
+std::optional<double> parse_examples(std::string_view text) {
+  constexpr std::string_view kUnit = " examples";
+  const auto number = leading_number(text);
+  if (!number || !text.ends_with(kUnit)) return std::nullopt;
+  text = text.substr(number->length, text.size() - number->length - kUnit.size());
+  if (text == "k") return number->value * 1e3;
+  if (text == "M") return number->value * 1e6;
+  return text.empty() ? std::optional(number->value) : std::nullopt;
+}
+
 /// The seconds in `3h50m`; nothing for any other text.
 std::optional<double> parse_seconds(std::string_view text) {
   constexpr std::string_view kUnits = "dhms";
@@ -63,6 +74,9 @@ Duration read_duration(const Config& config, std::string_view path, bool may_be_
     duration.amount = static_cast<double>(value.as_int());
   } else if (value.is_float()) {
     duration.amount = value.as_float();
+  } else if (const auto examples = parse_examples(value.is_text() ? value.as_text() : "")) {
+    const int64_t in_step = LengthScope::find(config, path).examples_per_step;
+    duration.amount = std::ceil(*examples / static_cast<double>(in_step));
   } else {
     const std::string text = !value.is_text()               ? ""
                              : value.as_text() == kToTheEnd ? "100%"
@@ -77,7 +91,8 @@ Duration read_duration(const Config& config, std::string_view path, bool may_be_
   }
   if (std::string_view("sem%").find(unit) == std::string_view::npos) {
     throw config.error(path, fmt::format("unknown unit \"{}\" in {}; there are s (steps), e "
-                                         "(epochs), m (minutes) and % (of the training)",
+                                         "(epochs), m (minutes), % (of the training) and "
+                                         "\" examples\"",
                                          unit, value.describe()));
   }
   // A duration of 0 is the point where the training starts; a period cannot be 0.

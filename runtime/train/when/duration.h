@@ -10,7 +10,8 @@
 namespace stepop {
 
 /// A span of training as a config says it: `100` or `100s` (steps), `2e` (epochs), `10m` (minutes
-/// of training); and `10%` or `end`, parts of the training, which are read as steps.
+/// of training); and `10k examples` and `10%` or `end`, parts of the training, which are read as
+/// steps.
 struct Duration {
   enum class Unit { kSteps, kEpochs, kMinutes };
   /// Where durations are measured: epochs are so many steps.
@@ -43,15 +44,18 @@ struct Elapsed {
 inline constexpr double kPeriodTolerance = 1e-9;
 
 inline constexpr const char* kExpectedDuration =
-    "expected a number of steps (100), epochs (2e), minutes (10m), or a part of the training "
-    "(10%, end)";
+    "expected a number of steps (100), epochs (2e), minutes (10m), examples (10k examples), or a "
+    "part of the training (10%, end)";
+/// Of the texts that are durations.
+inline constexpr const char* kDurationPattern =
+    "^([0-9.]+([eE][-+]?[0-9]+)?[sem%]|end|[0-9.]+[kM]? examples)$";
 
 /// The whole training, as a duration.
 inline constexpr const char* kToTheEnd = "end";
 
-/// Reads the duration at `path`. Parts of the training need a LengthScope. Throws UsageError for a
-/// value that is no duration, for infinity, and for 0 or less unless `may_be_zero`. `or_else` says
-/// for the message what else the key may hold.
+/// Reads the duration at `path`. Examples and parts of the training need a LengthScope. Throws
+/// UsageError for a value that is no duration, for infinity, and for 0 or less unless
+/// `may_be_zero`. `or_else` says for the message what else the key may hold.
 Duration read_duration(const Config& config, std::string_view path, bool may_be_zero = false,
                        const char* or_else = "");
 

@@ -7,6 +7,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/config/batch_size.h"
+#include "runtime/train/keys/own_keys.h"
 
 namespace stepop {
 namespace {
@@ -14,13 +15,6 @@ namespace {
 constexpr const char* kMain = "eval_hook";
 constexpr const char* kOthers = "evaluations";
 constexpr const char* kUsualOp = "validation/eval_op";
-
-EvalCompression read_compression(const Config& part) {
-  const std::string name = part.get("compression", "none");
-  if (name == "none") return EvalCompression::kNone;
-  if (name == "gzip") return EvalCompression::kGzip;
-  throw part.error("compression", fmt::format("expected none or gzip, found \"{}\"", name));
-}
 
 /// The largest number of batches with `debug`; 0 for no limit.
 int64_t read_debug_limit(const Config& config, bool debug) {
@@ -38,11 +32,13 @@ EvaluationSettings read_part(const Config& config, const std::string& place,
     settings.when = Trigger(part, "freq", steps_per_epoch);
   } else {
     settings.when = Trigger::every_steps(static_cast<double>(steps_per_epoch));
-    part.note_default("freq", "1e");
+    part.note_default("freq", own_default(join_path(part.path(), "freq")));
   }
-  settings.compression = read_compression(part);
-  settings.clean_after_callbacks = part.get("clean_after_callbacks", false);
-  settings.max_batches = part.get_at_least("max_batches", 0, 0);
+  settings.compression = own_key<std::string>(part, "compression") == "gzip"
+                             ? EvalCompression::kGzip
+                             : EvalCompression::kNone;
+  settings.clean_after_callbacks = own_key<bool>(part, "clean_after_callbacks");
+  settings.max_batches = own_key<int64_t>(part, "max_batches");
   if (debug_limit > 0 && (settings.max_batches == 0 || settings.max_batches > debug_limit)) {
     settings.max_batches = debug_limit;
   }
@@ -90,7 +86,7 @@ void read_others(const Config& config, int64_t steps_per_epoch, int64_t debug_li
     EvaluationSettings settings = read_part(config, path, steps_per_epoch, debug_limit);
     settings.name = name;
     settings.op = parse_op(config, path + "/eval_op",
-                           config.at(path).get<std::string>("eval_op", kUsualOp), "test/eval_op");
+                           own_key<std::string>(config.at(path), "eval_op"), "test/eval_op");
     found.push_back(std::move(settings));
   }
 }
@@ -131,7 +127,7 @@ std::vector<EvaluationSettings> read_evaluations(const Config& config, int64_t s
   const int64_t debug_limit = read_debug_limit(config, debug);
   const Value* main = config.peek(kMain);
   const bool is_off = train && main != nullptr && main->is_null();
-  const std::string op = config.at(kMain).get("eval_op", kUsualOp);
+  const std::string op = own_key<std::string>(config.at(kMain), "eval_op");
   EvaluationSettings settings = read_part(config, kMain, steps_per_epoch, debug_limit);
   settings.name = read_name_of_main(config, train);
   if (!is_off && (config.has("datasets/validation") || config.has("eval_hook/eval_op"))) {

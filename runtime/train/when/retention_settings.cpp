@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "runtime/core/log/metric_direction.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/when/settings.h"
 
 namespace stepop {
@@ -26,7 +27,7 @@ void read_metric(const Config& config, Retention& retention) {
                                              kMetricExample));
   }
   retention.mode = read_more_is_better(config) ? Retention::Mode::kMax : Retention::Mode::kMin;
-  retention.keep_best = config.get_at_least("keep_best", 1, 1);
+  retention.keep_best = own_key<int64_t>(config, "keep_best");
 }
 
 void read_keep_every(const Config& config, int64_t steps_per_epoch, Retention& retention) {
@@ -55,7 +56,7 @@ Retention read_retention(const Config& config, int64_t steps_per_epoch) {
                                                   "{}",
                                                   value->describe()));
   }
-  retention.keep_last = checkpoints.get_at_least("keep_last", 0, 0);
+  retention.keep_last = own_key<int64_t>(checkpoints, "keep_last");
   read_metric(checkpoints, retention);
   if (has_every) read_keep_every(checkpoints, steps_per_epoch, retention);
   const char* const idle = has_every                 ? "keep_every"

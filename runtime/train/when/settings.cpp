@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "runtime/core/components/foreign_names.h"
+#include "runtime/core/config/batch_size.h"
 #include "runtime/core/config/read_pattern.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/when/duration.h"
 #include "runtime/train/when/training_length.h"
 
@@ -20,12 +22,12 @@ constexpr int64_t kMostSteps = 1'000'000'000'000'000'000;
 /// edflow's growing interval: `start_log_freq`, doubled after every log up to `log_freq`; and the
 /// last step.
 Trigger default_log_trigger(const Config& config, int64_t steps_per_epoch) {
-  const auto start = config.get_at_least("start_log_freq", 1, 1);
+  const auto start = own_key<int64_t>(config, "start_log_freq");
   const Value* frequency = config.peek("log_freq");
   if (frequency != nullptr && !frequency->is_int()) {
     return {config, "log_freq", steps_per_epoch};
   }
-  const auto full = config.get_at_least("log_freq", 1, 1000);
+  const auto full = own_key<int64_t>(config, "log_freq");
   return Trigger::every_steps(static_cast<double>(std::min(start, full)), 2,
                               static_cast<double>(full))
       .and_at_end();
@@ -199,7 +201,7 @@ std::vector<ScheduledOp> read_train_ops(const Config& config, int64_t steps_per_
 /// When snapshots are taken: `swa: {from: 5e, every: 1e}`; by default once an epoch.
 Trigger read_snapshots(const Config& config, int64_t steps_per_epoch) {
   if (!config.has("swa")) return Trigger::never();
-  config.set_default("swa/every", Value("1e"));
+  config.set_default("swa/every", own_default("swa/every"));
   const Trigger when(config, "swa", steps_per_epoch);
   check_train_trigger(config, "swa", when);
   if (when.at_start()) {
@@ -227,12 +229,12 @@ int64_t steps_of_epochs(const Config& config, bool train, int64_t steps_per_epoc
 
 /// Reads where the training ends.
 void read_end(const Config& config, bool debug, Settings& settings) {
-  settings.debug_steps = config.get_at_least("debug/max_steps", 1, 10);
+  settings.debug_steps = own_key<int64_t>(config, "debug/max_steps");
   if (debug) settings.num_steps = std::min(settings.num_steps, settings.debug_steps);
   settings.num_epochs =
       (settings.num_steps + settings.steps_per_epoch - 1) / settings.steps_per_epoch;
   if (config.has("max_time")) settings.max_seconds = read_seconds(config, "max_time");
-  if (config.has("stop_at")) settings.stop_at = config.get_at_least("stop_at", 1);
+  if (config.has("stop_at")) settings.stop_at = own_key<int64_t>(config, "stop_at");
 }
 
 int64_t read_run_ahead(const Config& config, int64_t steps_per_epoch) {
@@ -244,7 +246,7 @@ int64_t read_run_ahead(const Config& config, int64_t steps_per_epoch) {
 TelemetrySettings read_telemetry(const Config& config, int64_t steps_per_epoch) {
   const Config part = config.at("telemetry");
   TelemetrySettings settings;
-  settings.is_active = part.get("active", true);
+  settings.is_active = own_key<bool>(part, "active");
   if (part.has("weights")) settings.weights = Trigger(part, "weights", steps_per_epoch);
   if (part.has("gradients")) settings.gradients = Trigger(part, "gradients", steps_per_epoch);
   if (settings.gradients.depends_on_clock()) {
@@ -257,14 +259,19 @@ TelemetrySettings read_telemetry(const Config& config, int64_t steps_per_epoch) 
 
 }  // namespace
 
-TrainingLength read_training_length(const Config& config, int64_t batches_per_epoch, bool train) {
-  const int64_t accumulate = config.get_between("accumulate", 1, kMostSteps, 1);
+TrainingLength read_training_length(const Config& config, int64_t batches_per_epoch, bool train,
+                                    int64_t processes) {
+  const int64_t accumulate = own_key<int64_t>(config, "accumulate");
   TrainingLength length{.steps_per_epoch = (batches_per_epoch + accumulate - 1) / accumulate,
-                        .num_steps = 0};
+                        .num_steps = 0,
+                        .examples_per_step = 1};
+  if (config.has("batch_size")) {
+    length.examples_per_step = accumulate * read_batch_size(config, processes);
+  }
   const bool has_steps = config.has("num_steps");
   const bool has_epochs = config.has("num_epochs");
   if (has_epochs) length.num_steps = steps_of_epochs(config, train, length.steps_per_epoch);
-  if (has_steps) length.num_steps = config.get_between("num_steps", 1, kMostSteps, 1);
+  if (has_steps) length.num_steps = own_key<int64_t>(config, "num_steps");
   if (!train || has_steps || has_epochs) return length;
   for (const char* key : {"num_epochs", "num_steps"}) {
     if (const auto text = foreign_name_of(config, key); !text.empty()) throw UsageError(text);
@@ -274,15 +281,11 @@ TrainingLength read_training_length(const Config& config, int64_t batches_per_ep
 }
 
 Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug,
-                   const OrderedMap<std::string>& own_log_ops) {
-  accumulate = config.get_between("accumulate", 1, kMostSteps, 1);
-  const std::string on_out_of_memory = config.get("on_out_of_memory", "stop");
-  splits_batches = on_out_of_memory == "split";
-  if (!splits_batches && on_out_of_memory != "stop") {
-    throw config.error("on_out_of_memory",
-                       fmt::format("expected stop or split, found \"{}\"", on_out_of_memory));
-  }
-  const TrainingLength length = read_training_length(config, batches_per_epoch, train);
+                   const OrderedMap<std::string>& own_log_ops, int64_t processes) {
+  accumulate = own_key<int64_t>(config, "accumulate");
+  splits_batches = own_key<std::string>(config, "on_out_of_memory") == "split";
+  const TrainingLength length = read_training_length(config, batches_per_epoch, train, processes);
+  examples_per_step = length.examples_per_step;
   steps_per_epoch = length.steps_per_epoch;
   num_steps = length.num_steps;
   const LengthScope lengths([&] { return length; });
@@ -291,7 +294,7 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   log_ops = read_log_ops(config, steps_per_epoch, own_log_ops, plain_log);
 
   if (config.has("ckpt_freq")) checkpoint = Trigger(config, "ckpt_freq", steps_per_epoch);
-  checkpoint_zero = config.get("ckpt_zero", false);
+  checkpoint_zero = own_key<bool>(config, "ckpt_zero");
   retention = read_retention(config, steps_per_epoch);
 
   swa = read_snapshots(config, steps_per_epoch);
@@ -303,7 +306,7 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
                                    "found {}",
                                    all->describe()));
   }
-  const bool no_integrations = config.get("debug/disable_integrations", true) && debug;
+  const bool no_integrations = own_key<bool>(config, "debug/disable_integrations") && debug;
   for (const Registration& each : stepop::integrations().registrations()) {
     const std::string path = "integrations/" + each.name;
     for (const Parameter& parameter : each.about.parameters) {
@@ -315,8 +318,8 @@ Settings::Settings(const Config& config, int64_t batches_per_epoch, bool train, 
   }
 
   evaluations = read_evaluations(config, steps_per_epoch, train, debug);
-  eval_all = config.get("eval_all", false);
-  eval_forever = config.get("eval_forever", false);
+  eval_all = own_key<bool>(config, "eval_all");
+  eval_forever = own_key<bool>(config, "eval_forever");
   eval_filter = CheckpointFilter(config);
   run_ahead = read_run_ahead(config, steps_per_epoch);
 }

@@ -52,8 +52,9 @@ struct TelemetrySettings {
   NamePattern parameters{""};  ///< The parameters whose histograms are logged.
 };
 
-/// Reads `accumulate`, `num_epochs` and `num_steps`; see Settings.
-TrainingLength read_training_length(const Config& config, int64_t batches_per_epoch, bool train);
+/// Reads `accumulate`, `batch_size`, `num_epochs` and `num_steps`; see Settings.
+TrainingLength read_training_length(const Config& config, int64_t batches_per_epoch, bool train,
+                                    int64_t processes = 1);
 
 /// When things happen: the runtime's own keys. They are read in one place and in every mode, so
 /// that no mode reports another mode's key as unknown.
@@ -61,7 +62,7 @@ struct Settings {
   /// `batches_per_epoch` defines epochs; 1 when nothing is trained. With `debug`, the limits of
   /// `debug/` hold. `own_log_ops` are the iterator's log ops, in the format of Iterator::log_ops.
   Settings(const Config& config, int64_t batches_per_epoch, bool train, bool debug,
-           const OrderedMap<std::string>& own_log_ops = {});
+           const OrderedMap<std::string>& own_log_ops = {}, int64_t processes = 1);
 
   /// The steps after `step` until every train op was due; `num_steps` when an op is never due.
   int64_t steps_until_all_trained(int64_t step) const;
@@ -69,7 +70,8 @@ struct Settings {
   int64_t accumulate = 1;
   bool splits_batches = false;  ///< `on_out_of_memory: split`
   int64_t steps_per_epoch = 1;
-  int64_t num_steps = 0;  ///< Where the training ends.
+  int64_t examples_per_step = 1;  ///< Of all processes.
+  int64_t num_steps = 0;          ///< Where the training ends.
   /// Where this start of the training ends, to be resumed later.
   int64_t stop_at = std::numeric_limits<int64_t>::max();
   int64_t debug_steps = 0;  ///< The number of steps of a run with `debug`.

@@ -11,6 +11,7 @@
 
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/log/metric_direction.h"
+#include "runtime/train/keys/own_keys.h"
 
 namespace stepop {
 namespace {
@@ -72,11 +73,8 @@ StopWhen::StopWhen(const Config& config, int64_t steps_per_epoch)
   more_is_better_ = read_more_is_better(config_);
   patience_ = read_duration(config_, "patience");
   patience_in_values_ = plain_number(config_, "patience").value_or(0);
-  min_delta_ = config_.get("min_delta", 0.0);
-  if (!(min_delta_ >= 0) || std::isinf(min_delta_)) {
-    throw config_.error("min_delta",
-                        "expected 0 or more, found " + config_.peek("min_delta")->describe());
-  }
+  min_delta_ = own_key<double>(config_, "min_delta");
+  if (std::isinf(min_delta_)) throw config_.error("min_delta", "expected a finite number");
   metric_ = metric;
 }
 

@@ -15,6 +15,7 @@ namespace stepop {
 struct TrainingLength {
   int64_t steps_per_epoch = 1;
   int64_t num_steps = 1;
+  int64_t examples_per_step = 1;
 
   bool operator==(const TrainingLength&) const = default;
 };

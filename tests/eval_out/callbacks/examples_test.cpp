@@ -144,8 +144,9 @@ TEST_CASE("what examples misses is named") {
     return message_of([&] { look("examples", outputs, params, data); });
   };
   CHECK(message(kLosses, "{mode: best}") ==
-        "test.yaml:1: mode: expected min or max, which of the values are good, found \"best\"");
-  CHECK(message(kLosses, "{count: 500}") == "test.yaml:1: count: expected 400 or less, found 500");
+        "test.yaml:1: mode: expected min or max, found \"best\"");
+  CHECK(message(kLosses, "{count: 500}") ==
+        "test.yaml:1: count: expected a number from 1 to 400, found 500");
   CHECK(message(kLosses, "{by: lost}") ==
         "no \"lost\" in FILE, nor in the dataset (its examples have: image, index); the file has: "
         "labels/loss; name another key by \"by\"");

@@ -193,7 +193,7 @@ TEST_CASE("text whose characters are longer than a byte is refused, or it would 
   const auto message_of_wide = [&](const std::string& last) {
     run_python(kWrite, {path, ""});
     std::string bytes = read_bytes(path);
-    // Of an array or an attribute: text of variable length, 16 bytes, of characters of 1 byte.
+    // The type of an array or an attribute: text of variable length, 16 bytes, characters of 1.
     const std::string type("\x19\1\1\0\x10\0\0\0\x10\0\0\0\1\0\0\0", 16);
     const size_t at = last.empty() ? bytes.find(type) : bytes.find(type, bytes.find(last));
     REQUIRE(at != std::string::npos);

@@ -116,7 +116,7 @@ TEST_CASE("soft labels count 1 each") {
   const WeightedMean each = cross_entropy_of_examples(kLogits, soft);
   CHECK(at::allclose(each.value(), entropy.mean(1)));
   CHECK(at::allclose(each.weight(), at::full({4}, 2., at::kDouble)));
-  // Of images, one label each.
+  // One label for each image.
   const WeightedMean labels =
       cross_entropy_of_examples(kLogits.select(2, 0), at::tensor({0, -100, 1, 2}, at::kLong));
   CHECK(at::allclose(labels.weight(), at::tensor({1., 0., 1., 1.}, at::kDouble)));

@@ -168,7 +168,7 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def open(self, memory: Memory, is_running: bool) -> int:
-        """Begins, or goes on with the service's run of `memory.id`, and saves that id. Returns the
+        """Begins, or continues the service's run of `memory.id`, and saves that id. Returns the
         step up to which it has everything; -1: nothing."""
 
     @abc.abstractmethod
@@ -178,7 +178,7 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     def close(self, state: Optional[str]) -> None:
         """Returns once all is sent. `state`: how the training ended; nothing when another start
-        goes on with it."""
+        continues it."""
 
     def say(self, text: str) -> None:
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S%z')} {self.run.path.name}: {text}", flush=True)

@@ -151,7 +151,7 @@ class _Lines:
         return (named.st_dev, named.st_ino) != (ours.st_dev, ours.st_ino)
 
     def close(self) -> None:
-        """Closes the file; another `read` goes on in the one that is there then, which begins with
+        """Closes the file; another `read` continues in the one that is there then, which begins with
         the same lines."""
         if self._file is not None:
             self._file.close()
@@ -286,7 +286,7 @@ class Follower:
         return self._lines.is_replaced()
 
     def close(self) -> None:
-        """Closes the file of the metrics; another `read` goes on in the one that is there then."""
+        """Closes the file of the metrics; another `read` continues in the one that is there then."""
         self._lines.close()
 
     def _row(self, step: int) -> Row:

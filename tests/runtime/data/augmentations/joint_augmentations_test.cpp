@@ -25,7 +25,7 @@ at::Tensor coordinates(int64_t size) {
   return at::cat({line.expand({1, size, size}), line.unsqueeze(1).expand({1, size, size})});
 }
 
-/// Of the pixel at (x, y) in `coordinates`, three channels that are linear in them.
+/// Three channels that are linear in `place`, the x and y of each pixel.
 at::Tensor linear_in(const at::Tensor& place) {
   return at::cat({place.narrow(0, 0, 1) * 0.25 + place.narrow(0, 1, 1) * 0.5,
                   -place.narrow(0, 0, 1), place.narrow(0, 1, 1) * 0.125 - 0.5});

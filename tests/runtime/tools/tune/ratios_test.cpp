@@ -50,7 +50,7 @@ TEST_CASE("the interval holds the true median as often as it says, in noise of a
   constexpr int kTrials = 4000;
   for (int trial = 0; trial < kTrials; ++trial) {
     std::vector<double> values;
-    // Of median 1, with a long tail on one side.
+    // Their median is 1, and they have a long tail on one side.
     for (int i = 0; i < 15; ++i) {
       const double uniform = random.uniform();
       values.push_back(uniform < 0.5 ? 0.9 + 0.2 * uniform : 1 + 50 * (uniform - 0.5));

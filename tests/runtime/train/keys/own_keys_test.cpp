@@ -34,7 +34,7 @@ bool has(const std::vector<std::string>& paths, const std::string& path) {
 std::string rows_of_all_keys() {
   std::string text = "\n";
   for (const OwnKey& key : own_keys()) {
-    std::string type(key.type);
+    std::string type = key.type.text();
     for (size_t at = type.find('|'); at != std::string::npos; at = type.find('|')) {
       type.replace(at, 1, "or");
     }
@@ -116,8 +116,8 @@ TEST_CASE("a star stands for each name of a map and each place of a list") {
   CHECK_FALSE(has(paths, "samplers/train"));
   CHECK(has(paths, "eval_hook/freq"));  // also where the config has no such map
 
-  CHECK(find_own_key("evaluations/fast/freq")->type == "time");
-  CHECK(find_own_key("freeze/17/match")->type == "regex");
+  CHECK(find_own_key("evaluations/fast/freq")->type.kind == "time");
+  CHECK(find_own_key("freeze/17/match")->type.kind == "regex");
   CHECK(find_own_key("evaluations/fast/frq") == nullptr);
   CHECK(find_own_key("evaluations/fast") == nullptr);
   CHECK(find_own_key("freq") == nullptr);

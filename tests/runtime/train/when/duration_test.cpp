@@ -32,21 +32,21 @@ TEST_CASE("a duration is of steps, epochs or minutes") {
 TEST_CASE("what is no duration is refused with what would be one") {
   const auto refused = [](const std::string& yaml) { return message_of([&] { duration(yaml); }); };
   CHECK(refused("soon") ==
-        "test.yaml:1: key: expected a number of steps (100), epochs (2e), minutes (10m), or a part "
-        "of the training (10%, end), found \"soon\"");
+        "test.yaml:1: key: expected a number of steps (100), epochs (2e), minutes (10m), examples "
+        "(10k examples), or a part of the training (10%, end), found \"soon\"");
   CHECK(refused("[1]") ==
-        "test.yaml:1: key: expected a number of steps (100), epochs (2e), minutes (10m), or a part "
-        "of the training (10%, end), found [1]");
+        "test.yaml:1: key: expected a number of steps (100), epochs (2e), minutes (10m), examples "
+        "(10k examples), or a part of the training (10%, end), found [1]");
   CHECK(refused("5h") ==
         "test.yaml:1: key: unknown unit \"h\" in \"5h\"; there are s (steps), e (epochs), m "
-        "(minutes) and % (of the training)");
+        "(minutes), % (of the training) and \" examples\"");
   CHECK(refused("0e") == "test.yaml:1: key: expected more than 0, found \"0e\"");
   CHECK(refused(".inf") == "test.yaml:1: key: expected more than 0, found .inf");
   CHECK(message_of([] { read_duration(config_of("-1"), "key", true); }) ==
         "test.yaml:1: key: expected 0 or more, found -1");
   CHECK(message_of([] { read_duration(config_of("soon"), "key", false, ", or never"); }) ==
-        "test.yaml:1: key: expected a number of steps (100), epochs (2e), minutes (10m), or a part "
-        "of the training (10%, end), or never, found \"soon\"");
+        "test.yaml:1: key: expected a number of steps (100), epochs (2e), minutes (10m), examples "
+        "(10k examples), or a part of the training (10%, end), or never, found \"soon\"");
 }
 
 TEST_CASE("a time by the clock is in days, hours, minutes and seconds") {

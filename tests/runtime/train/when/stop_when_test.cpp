@@ -224,7 +224,7 @@ TEST_CASE("a mistake in the config is placed and says what would be right") {
         "test.yaml:1: stop_when/mode: expected max or min, found \"maximum\"");
   CHECK(refused("{metric: a/b, patience: long, mode: max}") ==
         "test.yaml:1: stop_when/patience: expected a number of steps (100), epochs (2e), minutes "
-        "(10m), or a part of the training (10%, end), found \"long\"");
+        "(10m), examples (10k examples), or a part of the training (10%, end), found \"long\"");
   CHECK(refused("{metric: a/b, patience: 0, mode: max}") ==
         "test.yaml:1: stop_when/patience: expected more than 0, found 0");
   CHECK(refused("{metric: a/b, patience: 1, mode: max, min_delta: -0.1}") ==

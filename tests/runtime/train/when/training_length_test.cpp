@@ -20,7 +20,7 @@ Config config_of(const std::string& value) {
 }
 
 /// In a training of ten epochs of 23 steps.
-const TrainingLength kLength{.steps_per_epoch = 23, .num_steps = 230};
+const TrainingLength kLength{.steps_per_epoch = 23, .num_steps = 230, .examples_per_step = 64};
 
 int64_t length(const std::string& value, int64_t least = 1, int64_t begin = 0) {
   const LengthScope scope([] { return kLength; });
@@ -43,18 +43,24 @@ TEST_CASE("a length is in steps, epochs, a part of the training, or up to its en
   CHECK(length("end", 1, 500) == 1);  // nothing is left
   CHECK(length("0.01%") == 1);
   CHECK(length("0%", 0) == 0);
+  CHECK(length("640 examples") == 10);
+  CHECK(length("641 examples") == 11);
+  CHECK(length("10k examples") == 157);
+  CHECK(length("1.5M examples") == 23438);
 }
 
 TEST_CASE("what is no length is refused with its place") {
   const auto refused = [](const std::string& value) { return message_of([&] { length(value); }); };
   CHECK(refused("0") == "test.yaml:1: key: expected 1 or more, found 0");
   CHECK(refused("0e") == "test.yaml:1: key: expected more than 0, found \"0e\"");
+  CHECK(refused("0 examples") == "test.yaml:1: key: expected more than 0, found \"0 examples\"");
+  CHECK(refused("5G examples").find("examples (10k examples)") != std::string::npos);
   CHECK(refused("5m") ==
         "test.yaml:1: key: expected steps (100) or epochs (2e), found minutes: a training step has "
         "no fixed length");
   CHECK(refused("ending") ==
-        "test.yaml:1: key: expected a number of steps (100), epochs (2e), minutes (10m), or a part "
-        "of the training (10%, end), found \"ending\"");
+        "test.yaml:1: key: expected a number of steps (100), epochs (2e), minutes (10m), examples "
+        "(10k examples), or a part of the training (10%, end), found \"ending\"");
   CHECK(message_of([] { read_length(config_of("10%"), "key", 1); }) ==
         "test.yaml:1: key: expected a number of steps, found \"10%\": how long the training is "
         "is not known here");

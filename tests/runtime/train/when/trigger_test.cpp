@@ -112,14 +112,14 @@ TEST_CASE("being due needs no memory: any jump over a period is due once") {
 
 TEST_CASE("what is no trigger is refused with its place and what would be one") {
   const std::string expected =
-      "expected a number of steps (100), epochs (2e), minutes (10m), or a part of the training "
-      "(10%, end), or a map with \"every\"";
+      "expected a number of steps (100), epochs (2e), minutes (10m), examples (10k examples), or "
+      "a part of the training (10%, end), or a map with \"every\"";
   CHECK(refused("often") == "test.yaml:1: when: " + expected + ", found \"often\"");
   CHECK(refused("[1]") == "test.yaml:1: when: " + expected + ", found [1]");
   CHECK(refused("true") == "test.yaml:1: when: " + expected + ", found true");
   CHECK(refused("10h") ==
         "test.yaml:1: when: unknown unit \"h\" in \"10h\"; there are s (steps), "
-        "e (epochs), m (minutes) and % (of the training)");
+        "e (epochs), m (minutes), % (of the training) and \" examples\"");
   CHECK(refused("-3") == "test.yaml:1: when: expected more than 0, found -3");
   CHECK(refused("-1e") == "test.yaml:1: when: expected more than 0, found \"-1e\"");
   CHECK(refused("0") == "test.yaml:1: when: expected more than 0, found 0");

@@ -224,7 +224,7 @@ TEST_CASE(
           dataset_of(pairs(facades + ", key: target, " + changes));
         }).find("data/augmentations/both/elastic_transform_chance: needs two images of one size") !=
         std::string::npos);
-  // Of large and small images: mirrored and turned alike, noise on the small one alone.
+  // Large and small images are mirrored alike, and noise comes on the small one alone.
   const auto scaled = dataset_of(
       pairs(facades +
             ", key: target, augmentations: {both: {v_flip_chance: 1, h_flip_chance: 0}, input: "

@@ -128,7 +128,7 @@ TEST_CASE("another config, version or source file makes another cache") {
   folder.write("a.csv", "x\n12345\n2\n");
   CHECK(value() == 12345);
   CHECK(count_files(folder) == 5);
-  // Of the same size, but written at another time.
+  // A table of the same size that was written at another time.
   folder.write("a.csv", "x\n54321\n2\n");
   fs::last_write_time(table, fs::last_write_time(table) + std::chrono::seconds(5));
   CHECK(value() == 54321);
