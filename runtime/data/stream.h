@@ -102,11 +102,11 @@ bool register_stream(Registration registration, StreamFactory factory);
 
 }  // namespace stepop
 
-/// Registers a class with a constructor that takes its part of the config, `const Config&`. In a
-/// config, a stream is given in place of a dataset: `datasets/train`.
+/// Registers a class with a constructor from its `Params`, and its part of the config if it wants
+/// that. In a config, a stream is given in place of a dataset: `datasets/train`.
 #define STEPOP_REGISTER_STREAM(Class, ...)                                            \
   STEPOP_CHECK_WORD(#Class);                                                          \
   [[maybe_unused]] static const bool STEPOP_CONCAT(stepop_registered_, __COUNTER__) = \
       ::stepop::register_stream(                                                      \
-          {#Class, ::stepop::about(__VA_ARGS__), __FILE__, __LINE__},                 \
-          [](const ::stepop::Config& params) { return std::make_unique<Class>(params); })
+          {#Class, ::stepop::about_class<Class>(__VA_ARGS__), __FILE__, __LINE__},    \
+          [](const ::stepop::Config& params) { return ::stepop::make_component<Class>(params); })

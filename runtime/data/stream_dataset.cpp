@@ -24,8 +24,7 @@ constexpr double kSlowCount = 2;
 constexpr int64_t kMostBuffer = int64_t{1} << 30;
 
 /// `shuffle: {buffer: 1000}`, or `shuffle: false`.
-StreamSettings stream_settings(const Config& params) {
-  StreamSettings settings;
+void read_shuffle(const Config& params, StreamSettings& settings) {
   const Value* shuffle = params.peek("shuffle");
   if (shuffle != nullptr && shuffle->is_bool()) {
     settings.shuffles = params.get<bool>("shuffle");
@@ -36,20 +35,26 @@ StreamSettings stream_settings(const Config& params) {
   } else {
     settings.buffer = params.get_between("shuffle/buffer", 1, kMostBuffer, kDefaultBuffer);
   }
-  const std::string on_damage = params.get("on_damage", "stop");
-  if (on_damage != "stop" && on_damage != "skip") {
-    throw params.error("on_damage", fmt::format("expected stop or skip, found \"{}\"", on_damage));
-  }
-  settings.skips_damaged = on_damage == "skip";
-  return settings;
-}
-
-std::optional<int64_t> given_examples(const Config& params) {
-  if (!params.has("examples")) return std::nullopt;
-  return params.get_at_least("examples", 1);
 }
 
 }  // namespace
+
+void StreamSettings::declare(Parameters& p) {
+  p.add("examples", examples,
+        "how many there are in a pass; null: counted, where the stream can do that", at_least(1));
+  const Config* config =
+      p.describe({.name = "shuffle",
+                  .default_value = "{buffer: 1000}",
+                  .about = "in a training: records in memory, from which the next one is drawn; "
+                           "false: the stored order",
+                  .type = {.kind = "bool | map"}});
+  if (config != nullptr) read_shuffle(*config, *this);
+  std::string on_damage = "stop";
+  p.add("on_damage", on_damage,
+        "stop or skip: a training leaves damaged records out and counts them",
+        one_of({"stop", "skip"}));
+  skips_damaged = on_damage == "skip";
+}
 
 void SkippedRecords::add(const std::string& what) {
   const std::lock_guard lock(mutex_);
@@ -67,14 +72,7 @@ std::string SkippedRecords::news() {
 
 bool register_stream(Registration registration, StreamFactory factory) {
   auto& parameters = registration.about.parameters;
-  parameters.push_back(
-      {"examples", "null",
-       "how many there are in a pass; null: counted, where the stream can do that"});
-  parameters.push_back({"shuffle", "{buffer: 1000}",
-                        "in a training: records in memory, from which the next one is drawn; "
-                        "false: the stored order"});
-  parameters.push_back(
-      {"on_damage", "stop", "skip: a training leaves damaged records out and counts them"});
+  for (auto& shared : parameters_of<StreamSettings>()) parameters.push_back(std::move(shared));
   registration.about.summary += " A stream.";
   return datasets().add(std::move(registration), [factory](const Config& params) {
     return std::make_unique<StreamDataset>(params, factory);
@@ -84,9 +82,9 @@ bool register_stream(Registration registration, StreamFactory factory) {
 StreamDataset::StreamDataset(const Config& params, StreamFactory factory)
     : params_(params),
       factory_(std::move(factory)),
-      settings_(stream_settings(params)),
+      settings_(read_parameters<StreamSettings>(params)),
       stream_(open()),
-      examples_(given_examples(params)) {
+      examples_(settings_.examples) {
   is_counted_ = examples_.has_value();
 }
 

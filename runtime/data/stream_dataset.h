@@ -28,6 +28,9 @@ struct StreamSettings {
   int64_t buffer = 1000;  ///< The number of records in memory from which the next record is drawn.
   /// Whether a training leaves damaged records out.
   bool skips_damaged = false;
+  std::optional<int64_t> examples;  ///< In a pass; none: counted, where the stream can do that.
+
+  void declare(Parameters& p);
 };
 
 /// A stream as a dataset: a config builds this class for the stream's name. Trainings and

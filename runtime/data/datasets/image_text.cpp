@@ -39,10 +39,8 @@ std::string trimmed(std::string text) {
 
 /// Images with captions.
 ///
-/// Parameters: `path`, a folder with PNG and JPEG images at any depth, each with its caption in a
-/// file of the same name, `a.txt` beside `a.jpg`. With `table`, the captions come from a CSV file
-/// instead: its columns `image_column` and `caption_column` hold paths below `path` and captions.
-/// `tokenizer` and `length` are as in the dataset Text, `size` and `channels` as in ImageReader.
+/// PNG and JPEG images are taken at any depth, each with its caption in a file of the same name,
+/// `a.txt` beside `a.jpg`, or in a table.
 ///
 /// An example holds `image`, float [C, H, W] in [-1, 1], the texts `text` and `path`, and with a
 /// tokenizer `tokens`, int64 [T]; `labels("length")` gives T for all examples. When `lines` is
@@ -51,13 +49,30 @@ std::string trimmed(std::string text) {
 /// empty texts.
 class ImageText : public Dataset {
  public:
-  explicit ImageText(const Config& params)
-      : folder_(get_folder(params, "path")),
-        reader_(params),
-        has_lines_(params.get("lines", false)),
-        length_(params.get_between("length", 1, kLongestCaption, kLongestCaption)) {
-    if (params.has("tokenizer")) tokenizer_ = read_tokenizer(params);
-    params.has("table") ? read_table(params) : list_folder(params);
+  struct Params {
+    InputFolder path;
+    std::optional<InputFile> table;
+    std::string image_column = "image";
+    std::string caption_column = "caption";
+    std::optional<char> separator;
+    std::string missing = "error";
+    bool lines = false;
+    std::unique_ptr<Tokenizer> tokenizer;
+    std::optional<int64_t> length;
+    ImageOptions images;
+
+    void declare(Parameters& p);
+    /// Of a table, or of files; both are described.
+    void declare_table(Parameters& p);
+  };
+
+  ImageText(Params params, const Config& config)
+      : folder_(params.path.text),
+        reader_(params.images),
+        has_lines_(params.lines),
+        length_(params.length.value_or(kLongestCaption)),
+        tokenizer_(std::move(params.tokenizer)) {
+    params.table ? read_table(params, config) : list_folder(params.missing);
   }
 
   int64_t size() const override { return static_cast<int64_t>(images_.size()); }
@@ -138,12 +153,7 @@ class ImageText : public Dataset {
     return false;
   }
 
-  void list_folder(const Config& params) {
-    const auto missing = params.get("missing", "error");
-    if (missing != "error" && missing != "drop" && missing != "empty") {
-      throw params.error("missing",
-                         fmt::format("expected error, drop or empty, found \"{}\"", missing));
-    }
+  void list_folder(const std::string& missing) {
     std::vector<std::string> without;
     LeftOut left_out;
     images_ = list_images(folder_, left_out);
@@ -173,23 +183,19 @@ class ImageText : public Dataset {
     }
   }
 
-  void read_table(const Config& params) {
-    if (has_lines_) throw params.error("lines", "a caption in a table is one caption");
-    const bool has_separator = params.has("separator");
-    const char separator = params.get("separator", ",")[0];
-    CsvTable table = read_csv(get_file(params, "table"),
-                              has_separator ? std::optional(separator) : std::nullopt);
-    const auto column = [&](const char* key, const char* fallback) {
-      const auto name = params.get(key, fallback);
+  void read_table(const Params& params, const Config& config) {
+    if (has_lines_) throw config.error("lines", "a caption in a table is one caption");
+    CsvTable table = read_csv(params.table->text, params.separator);
+    const auto column = [&](const char* key, const std::string& name) {
       const auto found = table.places.find(name);
       if (found == table.places.end()) {
-        throw params.error(key, fmt::format("{} has no column \"{}\"; there are: {}", table.path,
+        throw config.error(key, fmt::format("{} has no column \"{}\"; there are: {}", table.path,
                                             name, list_text(table.header)));
       }
       return std::move(table.columns[found->second]);
     };
-    images_ = column("image_column", "image");
-    captions_ = column("caption_column", "caption");
+    images_ = column("image_column", params.image_column);
+    captions_ = column("caption_column", params.caption_column);
     if (images_.empty()) throw Error(table.path + ": holds no rows below its header");
   }
 
@@ -237,21 +243,35 @@ class ImageText : public Dataset {
   mutable at::Tensor lengths_;
 };
 
+void ImageText::Params::declare(Parameters& p) {
+  p.require("path", path, "folder of the images, and of the captions: a.txt beside a.jpg");
+  p.add("table", table, "CSV file with the captions; null: they are in files");
+  const bool is_described = path.text.empty();
+  if (table || is_described) declare_table(p);
+  if (!table) {
+    p.add("missing", missing, "images without a caption: error, drop or empty",
+          one_of({"error", "drop", "empty"}));
+  }
+  p.add("lines", lines, "each line of a file is a caption, of which one is drawn each time");
+  const Config* config =
+      p.describe_optional("tokenizer", "component tokenizer",
+                          "bytes, {class: bpe, path: tokenizer.json} ...; null: texts alone");
+  if (config != nullptr) tokenizer = read_tokenizer(*config);
+  p.add("length", length, "most tokens of a caption; the others are cut off",
+        at_least(1).at_most(kLongestCaption));
+  images.declare(p);
+}
+
+void ImageText::Params::declare_table(Parameters& p) {
+  p.add("image_column", image_column, "column of the table with paths below `path`");
+  p.add("caption_column", caption_column, "column of the table with captions");
+  std::optional<std::string> given;
+  p.add("separator", given, "one character, of the table; null: a comma");
+  if (given) separator = (*given)[0];
+}
+
 STEPOP_REGISTER_DATASET(
-    ImageText,
-    {"PNG and JPEG images with a caption each, in a file beside it or in a table.",
-     {{"path", "", "folder of the images, and of the captions: a.txt beside a.jpg", true},
-      {"table", "null", "CSV file with the captions; null: they are in files", true},
-      {"image_column", "image", "column of the table with paths below `path`"},
-      {"caption_column", "caption", "column of the table with captions"},
-      {"separator", "\",\"", "one character, of the table"},
-      {"missing", "error", "images without a caption: error, drop or empty"},
-      {"lines", "false", "each line of a file is a caption, of which one is drawn each time"},
-      {"tokenizer", "null", "bytes, {class: bpe, path: tokenizer.json} ...; null: texts alone"},
-      {"length", "null", "most tokens of a caption; the others are cut off"},
-      {"size", "null", "[H, W] to resize to; null: as stored"},
-      {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
-      exif_parameter()}});
+    ImageText, {"PNG and JPEG images with a caption each, in a file beside it or in a table."});
 
 }  // namespace
 }  // namespace stepop

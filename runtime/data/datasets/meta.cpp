@@ -82,7 +82,9 @@ std::vector<int64_t> size_at(const Value& kwargs, const MetaFolder& folder,
                                kMostMetaSide, value->describe()));
 }
 
-MetaLoader loader_of(const MetaFolder& folder, const MetaLabel& label, const Config& params) {
+/// `root`: in place of that of the folder.
+MetaLoader loader_of(const MetaFolder& folder, const MetaLabel& label,
+                     const std::optional<Path>& root) {
   const Value* named = folder.meta.find(join_path("loaders", label.key));
   const std::string name = named != nullptr && named->is_text() ? named->as_text() : label.loader;
   MetaLoader loader;
@@ -90,8 +92,7 @@ MetaLoader loader_of(const MetaFolder& folder, const MetaLabel& label, const Con
   const std::string place = join_path("loader_kwargs", label.key);
   const Value* found = folder.meta.find(place);
   const Value kwargs = found != nullptr ? *found : Value(Value::Map{});
-  loader.root =
-      params.has("root") ? params.get_path("root") : text_at(kwargs, "root", folder, place);
+  loader.root = root ? root->text : text_at(kwargs, "root", folder, place);
   // The absolute root may be missing in a folder that was copied from another machine.
   std::error_code ignored;
   if (std::filesystem::path(loader.root).is_absolute() &&
@@ -131,11 +132,6 @@ MetaLoader loader_of(const MetaFolder& folder, const MetaLabel& label, const Con
 /// A folder with a meta.yaml in edflow's form: arrays with a row for each example, mapped into
 /// memory, and loaders that turn some of them into images, arrays or names.
 ///
-/// Parameters: `path`, the folder; `keys`, which labels are read, by default all; `root`, the
-/// prefix of paths in labels, in place of the root in meta.yaml; `unknown` as in
-/// read_unknown_classes, for numbers whose categories are a list; `float64`, true to keep float64
-/// values, which by default are read as float32.
-///
 /// An example holds each label under its key, numbers as tensors and texts as texts. A label with a
 /// loader holds the loaded value, and its row under `<key>_`. The loader `image` gives a picture,
 /// [C, H, W], float in [-1, 1] unless `support` says otherwise: "0->1" gives floats in [0, 1],
@@ -143,29 +139,51 @@ MetaLoader loader_of(const MetaFolder& folder, const MetaLabel& label, const Con
 /// among `categories`. Relative paths begin at the folder.
 class Meta : public Dataset, public KeepsFloat64 {
  public:
-  explicit Meta(const Config& params)
-      : params_(params),
-        folder_(get_folder(params, "path")),
-        keeps_float64_(params.get("float64", false)),
-        has_exif_(params.get("exif", false)) {
+  struct Params {
+    InputFolder path;
+    std::vector<std::string> keys = {};
+    std::optional<Path> root;
+    bool has_unknown = false;
+    bool float64 = false;
+    ImageOptions images;
+
+    void declare(Parameters& p) {
+      p.require("path", path, "the folder");
+      std::optional<std::vector<std::string>> given;
+      p.add("keys", given, "which labels are read; null: all");
+      if (given) keys = *given;
+      p.add("root", root, "folder where paths in labels begin, instead of meta.yaml's");
+      add_unknown_classes(
+          p, has_unknown,
+          "a category of a list that is none of the training is an error; id: it has the number "
+          "behind the last one");
+      p.add("float64", float64, "true: kept; else they are read as float32");
+      images.declare_exif(p);
+    }
+  };
+
+  Meta(const Params& params, const Config& config)
+      : params_(config),
+        folder_(params.path.text),
+        keeps_float64_(params.float64),
+        has_exif_(params.images.exif) {
     MetaFolder folder = read_meta_folder(folder_);
     size_ = folder.labels[0].array.rows();
-    std::vector<std::string> keys;
-    if (params.has("keys")) keys = params.get<std::vector<std::string>>("keys");
+    const std::vector<std::string>& keys = params.keys;
     std::vector<std::string> all;
     for (const auto& label : folder.labels) all.push_back(label.key);
     for (size_t i = 0; i < keys.size(); ++i) {
       if (std::find(all.begin(), all.end(), keys[i]) != all.end()) continue;
-      throw params.error(fmt::format("keys/{}", i),
+      throw config.error(fmt::format("keys/{}", i),
                          fmt::format("{} has no label \"{}\"; it has: {}", folder_, keys[i],
                                      list_text(sorted_by_distance(keys[i], all))));
     }
     for (auto& label : folder.labels) {
       if (!keys.empty() && std::find(keys.begin(), keys.end(), label.key) == keys.end()) continue;
-      const MetaLoader loader = loader_of(folder, label, params);
+      const MetaLoader loader = loader_of(folder, label, params.root);
       if (is_readable(label, loader)) fields_.push_back({std::move(label), loader});
     }
-    for (auto& field : fields_) number_classes(field, folder.meta, params);
+    for (auto& field : fields_) number_classes(field, folder.meta, params.has_unknown);
     if (fields_.empty()) throw Error(folder_ + ": no label can be read");
   }
 
@@ -276,7 +294,7 @@ class Meta : public Dataset, public KeepsFloat64 {
 
   /// The categories of one folder, or the classes that `stepop meta` has written, may be numbered
   /// in another way than those of the training.
-  void number_classes(MetaField& field, const Value& meta, const Config& params) {
+  void number_classes(MetaField& field, const Value& meta, bool has_unknown) {
     const char kind = field.label.array.type().kind;
     if (!is_label(field) || (kind != 'i' && kind != 'u')) return;
     const Value* names_of = &field.loader.categories;
@@ -292,8 +310,7 @@ class Meta : public Dataset, public KeepsFloat64 {
       return;
     }
     const std::string file = folder_ + "/meta.yaml: " + field.label.key;
-    field.classes.emplace(params, key_of(field), std::move(names), file,
-                          read_unknown_classes(params));
+    field.classes.emplace(params_, key_of(field), std::move(names), file, has_unknown);
     std::string notice;
     if (field.classes->are_others()) {
       notice = fmt::format(
@@ -403,15 +420,7 @@ class Meta : public Dataset, public KeepsFloat64 {
 };
 
 STEPOP_REGISTER_DATASET(
-    Meta, {"A folder with a meta.yaml and labels in files, as edflow's MetaDataset reads it.",
-           {{"path", "", "the folder", true},
-            {"keys", "null", "which labels are read; null: all"},
-            {"root", "null", "folder where paths in labels begin, instead of meta.yaml's", true},
-            {"unknown", "error",
-             "a category of a list that is none of the training is an error; id: it has the number "
-             "behind the last one"},
-            {"float64", "false", "true: kept; else they are read as float32"},
-            exif_parameter()}});
+    Meta, {"A folder with a meta.yaml and labels in files, as edflow's MetaDataset reads it."});
 
 }  // namespace
 }  // namespace stepop

@@ -81,30 +81,34 @@ std::string_view first_picture(std::string_view text) {
 
 }  // namespace
 
-ClipCommands::ClipCommands(const Config& params)
-    : frames_(params.has("frames") ? params.get_at_least("frames", 1) : 0),
-      timeout_(params.get("timeout", 60.0)) {
-  if (!params.has("decode")) return;
-  for (const auto& ending : params.at("decode").keys()) {
+void ClipCommands::Params::declare(Parameters& p) {
+  p.add("frames", frames, "how many pictures of a video, at equal distances; null: all",
+        at_least(1));
+  const Config* config =
+      p.describe_optional("decode", "map",
+                          "commands that print the pictures of a video, by extension: {mp4: "
+                          "'ffmpeg -v error -i {file} -f image2pipe -c:v png -'}");
+  if (config == nullptr) return;
+  for (const auto& ending : config->at("decode").keys()) {
     const std::string path = "decode/" + ending;
-    const auto command = params.get<std::string>(path);
+    const auto command = config->get<std::string>(path);
     if (command.find(kFile) == std::string::npos) {
-      throw params.error(path, fmt::format("the command has no {} in it", kFile));
+      throw config->error(path, fmt::format("the command has no {} in it", kFile));
     }
-    commands_.set(ending, command);
+    decode.set(ending, command);
   }
 }
 
 at::Tensor ClipCommands::decode(std::string_view ending, const std::string& bytes,
                                 const ImageReader& images) const {
   const MemoryFile file(bytes);
-  std::string command = commands_.at(ending);
+  std::string command = p_.decode.at(ending);
   for (size_t i = 0; (i = command.find(kFile, i)) != std::string::npos;) {
     command.replace(i, kFile.size(), file.path());
   }
   std::string output;
   try {
-    output = output_of(command, bytes.size(), timeout_);
+    output = output_of(command, bytes.size(), p_.timeout);
   } catch (const PipeFailed& failed) {
     throw Error(fmt::format("the command failed: {}\n  {}", failed.what(), command));
   }
@@ -116,8 +120,9 @@ at::Tensor ClipCommands::decode(std::string_view ending, const std::string& byte
   if (pictures.empty()) throw Error("the command printed no picture:\n  " + command);
   const auto count = static_cast<int64_t>(pictures.size());
   std::vector<at::Tensor> frames;
-  for (int64_t i = 0; i < (frames_ > 0 ? frames_ : count); ++i) {
-    const int64_t place = frames_ > 0 ? i * count / frames_ : i;
+  const int64_t taken = p_.frames.value_or(count);
+  for (int64_t i = 0; i < taken; ++i) {
+    const int64_t place = p_.frames ? i * count / taken : i;
     frames.push_back(images.decode(pictures[static_cast<size_t>(place)],
                                    fmt::format("picture {} of the command's", place)));
   }

@@ -155,34 +155,49 @@ void RecordParts::add(const std::string& key, const std::string& extension,
   }
 }
 
-RecordParts::RecordParts(const Config& params) : images_(params), clips_(params) {
-  if (!params.has("keys")) return;
-  for (const auto& extension : params.at("keys").keys()) {
+void RecordParts::Params::declare(Parameters& p) {
+  const Config* config = p.describe_optional(
+      "keys", "map", "extensions to read, and their keys: {png: image}; null: all that are known");
+  if (config != nullptr) {
+    keys.emplace();
+    for (const auto& extension : config->at("keys").keys()) {
+      keys->set(extension, config->get<std::string>("keys/" + extension));
+    }
+  }
+  clips.declare(p);
+  add_unknown_classes(p, has_unknown,
+                      "a class of classes.txt that the training does not have is an error; id: it "
+                      "has the number behind the last class");
+  images.declare(p);
+}
+
+RecordParts::RecordParts(const Params& params, const Config& config)
+    : has_unknown_(params.has_unknown), images_(params.images), clips_(params.clips) {
+  if (!params.keys) return;
+  for (const auto& [extension, key] : *params.keys) {
     const std::string path = "keys/" + extension;
-    const auto key = params.get<std::string>(path);
     if (kind_of(extension) == nullptr) {
-      throw params.error(
+      throw config.error(
           path, fmt::format("members .{} cannot be read; those that can are {}, and those that "
                             "\"decode\" has a command for",
                             extension, kKnown));
     }
     for (const auto& [other, other_key] : keys_) {
       if (other_key == key && kind_of(other)->kind != kind_of(extension)->kind) {
-        throw params.error(path, fmt::format("\"{}\" is the key of .{} already", key, other));
+        throw config.error(path, fmt::format("\"{}\" is the key of .{} already", key, other));
       }
     }
     keys_.set(extension, key);
   }
   if (keys_.empty()) {
-    throw params.error("keys", "expected a map of extensions and keys, such as {png: image}");
+    throw config.error("keys", "expected a map of extensions and keys, such as {png: image}");
   }
 }
 
 void RecordParts::name_classes(const Config& params, std::vector<std::string> names,
                                std::string file) {
   if (!wants("cls")) return;
-  classes_.emplace(params, key_of("cls"), std::move(names), std::move(file),
-                   read_unknown_classes(params));
+  classes_.emplace(params, key_of("cls"), std::move(names), std::move(file), has_unknown_);
 }
 
 std::string RecordParts::class_notice(const Config& params) const {

@@ -26,7 +26,17 @@ namespace stepop {
 /// then only these parts are read: `{png: image, json: about}`.
 class RecordParts {
  public:
-  explicit RecordParts(const Config& params);
+  struct Params {
+    std::optional<OrderedMap<std::string>> keys;  ///< By extension.
+    ClipCommands::Params clips;
+    bool has_unknown = false;
+    ImageOptions images;
+
+    /// All but the clips' `timeout`.
+    void declare(Parameters& p);
+  };
+
+  RecordParts(const Params& params, const Config& config);
 
   /// From now on the numbers of `.cls` stand for these names, which `file` has.
   void name_classes(const Config& params, std::vector<std::string> names, std::string file);
@@ -66,6 +76,7 @@ class RecordParts {
 
   OrderedMap<std::string> keys_;  ///< Extension -> key; when empty, the table above gives the keys.
   std::optional<ClassRenumbering> classes_;
+  bool has_unknown_;
   ImageReader images_;
   ClipCommands clips_;
 };

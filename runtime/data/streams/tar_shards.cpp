@@ -18,6 +18,7 @@
 #include "runtime/core/base/text.h"
 #include "runtime/core/formats/byte_input.h"
 #include "runtime/core/system/read_file.h"
+#include "runtime/data/stream_dataset.h"
 #include "runtime/data/streams/shard_list.h"
 #include "runtime/data/text/text_units.h"
 
@@ -88,7 +89,7 @@ std::vector<std::string> read_shards(const Config& params, std::string& notice) 
 }
 
 std::string read_pipe(const Config& params) {
-  const std::string pipe = params.get("pipe", "");
+  std::string pipe = params.get<std::string>("pipe");
   if (!pipe.empty() && pipe.find(kUrl) == std::string::npos) {
     throw params.error("pipe", fmt::format("the command has no {} in it", kUrl));
   }
@@ -98,20 +99,12 @@ std::string read_pipe(const Config& params) {
 /// `filter`: a filter, or a list of them.
 std::vector<std::unique_ptr<RecordFilter>> read_filters(const Config& params) {
   std::vector<std::unique_ptr<RecordFilter>> filters;
-  if (!params.has("filter")) return filters;
   const Value& value = *params.peek("filter");
   if (!value.is_list()) filters.push_back(record_filters().build(params, "filter"));
   for (size_t i = 0; value.is_list() && i < value.as_list().size(); ++i) {
     filters.push_back(record_filters().build(params, fmt::format("filter/{}", i)));
   }
   return filters;
-}
-
-double read_seconds(const Config& params, const char* key, double fallback) {
-  constexpr double kMost = 1e6;
-  const double seconds = params.get(key, fallback);
-  if (seconds >= 0 && seconds <= kMost) return seconds;
-  throw params.error(key, fmt::format("expected 0 to {:.0f} seconds, found {:g}", kMost, seconds));
 }
 
 /// `classes.txt` beside the first shard, as make_shards.py writes it; empty when there is none.
@@ -132,20 +125,53 @@ std::vector<std::string> read_names(const std::string& path) {
 
 }  // namespace
 
-TarShards::TarShards(const Config& params)
-    : params_(params),
-      shards_(read_shards(params, left_out_)),
-      pipe_(read_pipe(params)),
-      retries_(params.get_between("retries", 0, 1000, 3)),
-      retry_wait_(read_seconds(params, "retry_wait", 1)),
-      skips_damaged_(params.get("on_damage", "stop") == "skip"),
-      parts_(params),
-      filters_(read_filters(params)) {
+void TarShards::Params::declare(Parameters& p) {
+  p.describe({.name = "path",
+              .default_value = "none",
+              .about = "a folder, a file, or a pattern such as shard-{000..099}.tar",
+              .is_path = true,
+              .type = {.kind = "path"}});
+  const Config* config =
+      p.describe({.name = "urls",
+                  .default_value = "none",
+                  .about = "remote shards in the place of path: a pattern, or a list",
+                  .type = {.kind = "text | list of text"}});
+  if (config != nullptr) shards = read_shards(*config, left_out);
+  config = p.describe_optional("pipe", "text",
+                               "the command that prints a remote shard: aws s3 cp {url} -");
+  if (config != nullptr) pipe = read_pipe(*config);
+  const Range seconds = at_least(0).at_most(1e6);
+  p.add("retries", retries, "how often a command is tried again before the run ends",
+        at_least(0).at_most(1000));
+  p.add("retry_wait", retry_wait,
+        "seconds before the first retry; twice as long before each further one", seconds);
+  p.add("timeout", timeout, "seconds without a byte after which a command is ended", seconds);
+  p.add("read_ahead", read_ahead, "MB of a remote shard that wait to be read",
+        at_least(1).at_most(1 << 20));
+  parts.declare(p);
+  parts.clips.timeout = timeout;
+  config = p.describe_optional(
+      "filter", "component record filter | list of component record filter",
+      "which records are examples: {class: within, key: json/width, least: 256}, a filter of your "
+      "own, or a list; null: all");
+  if (config != nullptr) filters = read_filters(*config);
+}
+
+TarShards::TarShards(Params params, const Config& config)
+    : params_(config),
+      left_out_(std::move(params.left_out)),
+      shards_(std::move(params.shards)),
+      pipe_(std::move(params.pipe)),
+      retries_(params.retries),
+      retry_wait_(params.retry_wait),
+      skips_damaged_(read_parameters<StreamSettings>(config).skips_damaged),
+      parts_(params.parts, config),
+      filters_(std::move(params.filters)) {
   const std::string names = is_remote() ? "" : names_file(shards_);
-  if (!names.empty()) parts_.name_classes(params, read_names(names), names);
-  pipe_options_.timeout = read_seconds(params, "timeout", 60);
-  pipe_options_.read_ahead = static_cast<size_t>(
-      static_cast<double>(params.get_between("read_ahead", 1, 1 << 20, 32)) * kMegabyte);
+  if (!names.empty()) parts_.name_classes(config, read_names(names), names);
+  pipe_options_.timeout = params.timeout;
+  pipe_options_.read_ahead =
+      static_cast<size_t>(static_cast<double>(params.read_ahead) * kMegabyte);
 }
 
 void TarShards::begin(const StreamPass& pass) {
@@ -381,30 +407,6 @@ Batch TarShards::collate(const std::vector<Example>& examples, std::vector<int64
   return ImageReader::collate(examples, std::move(indices));
 }
 
-STEPOP_REGISTER_STREAM(
-    TarShards,
-    {"Tar files in webdataset's layout, local or remote.",
-     {{"path", "null", "a folder, a file, or a pattern such as shard-{000..099}.tar", true},
-      {"urls", "null", "remote shards in the place of path: a pattern, or a list"},
-      {"pipe", "null", "the command that prints a remote shard: aws s3 cp {url} -"},
-      {"keys", "null",
-       "extensions to read, and their keys: {png: image}; null: all that are known"},
-      {"filter", "null",
-       "which records are examples: {class: within, key: json/width, least: 256}, "
-       "a filter of your own, or a list; null: all"},
-      {"decode", "null",
-       "commands that print the pictures of a video, by extension: {mp4: 'ffmpeg -v "
-       "error -i {file} -f image2pipe -c:v png -'}"},
-      {"frames", "null", "how many pictures of a video, at equal distances; null: all"},
-      {"unknown", "error",
-       "a class of classes.txt that the training does not have is an error; id: it has the number "
-       "behind the last class"},
-      {"size", "null", "[H, W] to resize images to; null: as stored"},
-      {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
-      exif_parameter(),
-      {"retries", "3", "how often a command is tried again before the run ends"},
-      {"retry_wait", "1", "seconds before the first retry; twice as long before each further one"},
-      {"timeout", "60", "seconds without a byte after which a command is ended"},
-      {"read_ahead", "32", "MB of a remote shard that wait to be read"}}});
+STEPOP_REGISTER_STREAM(TarShards, {"Tar files in webdataset's layout, local or remote."});
 
 }  // namespace stepop

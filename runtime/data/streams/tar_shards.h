@@ -20,7 +20,22 @@ namespace stepop {
 /// for each URL, which is read ahead and run again when it fails.
 class TarShards : public Stream, public StreamNotice {
  public:
-  explicit TarShards(const Config& params);
+  struct Params {
+    std::vector<std::string> shards;  ///< Paths, or URLs.
+    std::string left_out;             ///< A notice about other files of the folder.
+    std::string pipe;                 ///< The command; empty for local files.
+    std::vector<std::unique_ptr<RecordFilter>> filters;
+    RecordParts::Params parts;
+    int64_t retries = 3;
+    double retry_wait = 1;
+    double timeout = 60;
+    int64_t read_ahead = 32;  ///< In MB.
+
+    void declare(Parameters& p);
+  };
+
+  TarShards(Params params, const Config& config);
+  explicit TarShards(const Config& config) : TarShards(read_parameters<Params>(config), config) {}
 
   void begin(const StreamPass& pass) override;
   std::optional<Record> next(const InterruptCheck& interrupt) override;

@@ -15,7 +15,6 @@
 #include "runtime/core/pictures/exif.h"
 #include "runtime/core/pictures/image_file.h"
 #include "runtime/core/pictures/resize.h"
-#include "runtime/data/augmentations/chance.h"
 #include "runtime/data/augmentations/colour.h"
 #include "runtime/data/augmentations/corruptions.h"
 #include "runtime/data/dataset.h"
@@ -30,30 +29,48 @@ namespace {
 /// each was corrupted. All keys are those of DL-Art-School's `imagefolder`; README.md lists them.
 class CorruptedImages : public Dataset {
  public:
-  explicit CorruptedImages(const Config& params)
-      : scale_(params.get_at_least("scale", 1, 1)),
-        target_size_(params.get_at_least("target_size", 0, 0)),
-        multiple_(params.get_at_least("force_multiple", 1, 1) * scale_),
-        center_crop_(params.get_at_least("center_crop_hq_sz", 0, 0)),
-        early_factor_(params.get_at_least("corrupt_before_downsize_factor", 1, 1)),
-        is_square_(params.get("force_square", true)),
-        is_flipped_(!params.get("disable_flip", false)),
-        has_small_(!params.get("skip_lq", false)),
-        corrupts_early_(params.get("corrupt_before_downsize", false)),
-        jitter_(get_chance(params, "all_image_color_jitter")),
-        corruptions_(params),
-        has_exif_(params.get("exif", false)) {
+  struct Params {
+    std::vector<InputFolder> paths;
+    std::optional<std::vector<int64_t>> weights;
+    int64_t scale = 1;
+    std::optional<int64_t> target_size;
+    int64_t force_multiple = 1;
+    std::optional<int64_t> center_crop;
+    bool force_square = true;
+    bool disable_flip = false;
+    bool skip_lq = false;
+    double jitter = 0;
+    bool corrupts_early = false;
+    int64_t early_factor = 1;
+    ImageOptions images;
+
+    void declare(Parameters& p);
+  };
+
+  CorruptedImages(const Params& params, const Config& config)
+      : scale_(params.scale),
+        target_size_(params.target_size.value_or(0)),
+        multiple_(params.force_multiple * scale_),
+        center_crop_(params.center_crop.value_or(0)),
+        early_factor_(params.early_factor),
+        is_square_(params.force_square),
+        is_flipped_(!params.disable_flip),
+        has_small_(!params.skip_lq),
+        corrupts_early_(params.corrupts_early),
+        jitter_(params.jitter),
+        corruptions_(config),
+        has_exif_(params.images.exif) {
     if (target_size_ % multiple_ != 0) {
-      throw params.error("target_size", fmt::format("expected a multiple of {}, scale times "
+      throw config.error("target_size", fmt::format("expected a multiple of {}, scale times "
                                                     "force_multiple, found {}",
                                                     multiple_, target_size_));
     }
     if (scale_ % early_factor_ != 0) {
-      throw params.error(
+      throw config.error(
           "corrupt_before_downsize_factor",
           fmt::format("expected a divisor of scale, {}, found {}", scale_, early_factor_));
     }
-    read_folders(params);
+    read_folders(params, config);
   }
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
@@ -91,16 +108,15 @@ class CorruptedImages : public Dataset {
   static at::Tensor reduced_image(const at::Tensor& image, int64_t factor) {
     return resize_by_area(image, {image.size(1) / factor, image.size(2) / factor});
   }
-  void read_folders(const Config& params) {
-    const bool is_list = params.peek("paths") != nullptr && params.peek("paths")->is_list();
-    const size_t count = is_list ? params.peek("paths")->as_list().size() : 1;
-    const auto weights = params.get("weights", std::vector<int64_t>(count, 1));
+  void read_folders(const Params& params, const Config& config) {
+    const size_t count = params.paths.size();
+    const auto weights = params.weights.value_or(std::vector<int64_t>(count, 1));
     if (weights.size() != count || std::ranges::any_of(weights, [](auto w) { return w < 0; })) {
-      throw params.error("weights",
+      throw config.error("weights",
                          fmt::format("expected how often each of the {} folders counts", count));
     }
     for (size_t i = 0; i < count; ++i) {
-      ImageList images = get_images(params, is_list ? fmt::format("paths/{}", i) : "paths");
+      ImageList images = images_in(params.paths[i].text);
       // Beside the parts of an image, that is the whole.
       std::erase_if(images.files, [&](const auto& file) {
         const bool is_whole = file.ends_with("ref.jpg");
@@ -162,29 +178,40 @@ class CorruptedImages : public Dataset {
   std::string left_out_;  ///< The notice about files that are left out.
 };
 
-std::vector<Parameter> parameters_of_corrupted() {
-  std::vector<Parameter> parameters = {
-      {"paths", "", "a folder of images, or a list of folders"},
-      {"weights", "null", "how often each folder's images count; null: once"},
-      {"scale", "1", "how many times smaller lq is"},
-      {"target_size", "null", "hq is resized to a square of this side; null: as stored"},
-      {"force_multiple", "1", "the sides of lq are cut to a multiple"},
-      {"center_crop_hq_sz", "null", "first, a square of this side is cut out of the middle"},
-      {"force_square", "true", "a square is cut out of the middle"},
-      {"disable_flip", "false", "by default, half of the images are mirrored"},
-      {"skip_lq", "false", "true: hq alone"},
-      {"all_image_color_jitter", "0.0", "how much the colours of hq change, 0 to 1"},
-      {"corrupt_before_downsize", "false", "true: a copy of hq is corrupted, then made small"},
-      {"corrupt_before_downsize_factor", "1", "how many times smaller it is made before"},
-      exif_parameter(),
-  };
-  for (auto& more : Corruptions::parameters()) parameters.push_back(std::move(more));
-  return parameters;
+void CorruptedImages::Params::declare(Parameters& p) {
+  const Config* config = p.describe_required("paths", "path | list of path",
+                                             "a folder of images, or a list of folders");
+  if (config != nullptr) {
+    const Value* value = config->peek("paths");
+    const bool is_list = value != nullptr && value->is_list();
+    const size_t count = is_list ? value->as_list().size() : 0;
+    if (!is_list) paths.push_back({get_folder(*config, "paths")});
+    for (size_t i = 0; i < count; ++i) {
+      paths.push_back({get_folder(*config, fmt::format("paths/{}", i))});
+    }
+  }
+  p.add("weights", weights, "how often each folder's images count; null: once");
+  p.add("scale", scale, "how many times smaller lq is", at_least(1));
+  p.add("target_size", target_size, "hq is resized to a square of this side; null: as stored",
+        at_least(0));
+  p.add("force_multiple", force_multiple, "the sides of lq are cut to a multiple", at_least(1));
+  p.add("center_crop_hq_sz", center_crop, "first, a square of this side is cut out of the middle",
+        at_least(0));
+  p.add("force_square", force_square, "a square is cut out of the middle");
+  p.add("disable_flip", disable_flip, "by default, half of the images are mirrored");
+  p.add("skip_lq", skip_lq, "true: hq alone");
+  p.add("all_image_color_jitter", jitter, "how much the colours of hq change, 0 to 1",
+        at_least(0).at_most(1));
+  p.add("corrupt_before_downsize", corrupts_early,
+        "true: a copy of hq is corrupted, then made small");
+  p.add("corrupt_before_downsize_factor", early_factor, "how many times smaller it is made before",
+        at_least(1));
+  images.declare_exif(p);
+  for (const Parameter& row : Corruptions::parameters()) p.describe(row);
 }
 
 STEPOP_REGISTER_DATASET(CorruptedImages,
-                        {"Large images, and small, corrupted ones that are made of them.",
-                         parameters_of_corrupted()});
+                        {"Large images, and small, corrupted ones that are made of them."});
 
 }  // namespace
 }  // namespace stepop

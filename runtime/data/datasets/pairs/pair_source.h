@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,20 +30,32 @@ class PairSource {
   virtual std::string notice() const { return {}; }
 };
 
+/// Where pairs come from, and how they are read.
+struct PairOptions {
+  std::optional<InputFolder> folder;
+  std::optional<InputFolder> input;
+  std::optional<InputFolder> target;
+  std::optional<InputFolder> mask;
+  std::unique_ptr<Dataset> dataset;
+  std::string direction = "AtoB";
+  std::optional<int64_t> load_size;
+  std::optional<InputFolder> hq;
+  std::optional<InputFolder> lq;
+  std::string key = "image";  ///< Of the large image in the dataset's examples.
+  int64_t scale = 2;
+  ImageOptions images;
+};
+
 /// Pairs of `hq` and `lq`, which is `scale` times smaller. Both come from the folders of these
-/// names, or `lq` is made by reducing `hq`. `dataset`, built from the parameter of this name or
-/// null, can replace the folder `hq`.
-std::unique_ptr<PairSource> make_scaled_pairs(const Config& params, int64_t scale,
-                                              std::unique_ptr<Dataset> dataset);
+/// names, or `lq` is made by reducing `hq`. `dataset` can replace the folder `hq`.
+std::unique_ptr<PairSource> make_scaled_pairs(PairOptions options, const Config& config);
 
 /// Pairs of `input` and `target` with the same size: halves of the files in `folder`, files of the
 /// same name in the folders `input` and `target`, or the pairs of `dataset`. With a folder `mask`,
 /// `input` and `mask` with the same size.
-std::unique_ptr<PairSource> make_translation_pairs(const Config& params,
-                                                   std::unique_ptr<Dataset> dataset);
+std::unique_ptr<PairSource> make_translation_pairs(PairOptions options, const Config& config);
 
-/// The images in the folder at `key` of the config, relative to the folder and sorted; at least
-/// one.
+/// The images in a folder, relative to it and sorted; at least one.
 struct ImageList {
   std::string folder;
   std::vector<std::string> files;
@@ -54,7 +67,7 @@ struct ImageList {
   }
   std::string place_of(int64_t index) const { return path_of(index) + ": "; }
 };
-ImageList get_images(const Config& params, std::string_view key);
+ImageList images_in(const std::string& folder);
 
 /// Throws Error unless the images of one list are also in the other folder, at `key`, under the
 /// same names.

@@ -24,28 +24,29 @@ namespace {
 /// and `lq`, which is `scale` times smaller, for super-resolution. All PNG and JPEG files of a
 /// folder are taken, at any depth, sorted. An example that comes from files has the text `path`.
 ///
-/// `input` and `target` are the left and right half of each file in `folder`; or files of the same
-/// name in the folders `input` and `target`; or the images of a `dataset` that has both.
-/// `direction` = AtoB, or BtoA, which swaps them. `load_size` is the side of the square to which
-/// each image is resized, by bicubic interpolation with antialiasing like Pillow's; by default,
-/// images keep their stored size. With a folder `mask` in place of `target` there are `input` and
-/// `mask`, int64 [H, W] from PNG files of class numbers, as in read_mask, whose names are those of
-/// the images up to the ending; images without a mask are left out.
-///
-/// `hq` is a folder, or the images `key` = image of a `dataset`. `lq` is a folder with the small
-/// images under the same names; by default they are made by bicubic reduction with antialiasing,
-/// like MATLAB's imresize and Pillow's. `scale` = 2; rows and columns beyond a multiple of `scale`
-/// are cut off at the lower and right border; `multiple` = 1 does the same for `lq`. `flip` and
-/// `rotate` = false: half of the pairs are mirrored, or turned by a quarter.
-///
-/// For both kinds of pairs: `crop`, the side in pixels of a square part of the large image, by
-/// default the whole image; `random` = true places the part anywhere, each time anew, and false
-/// places it in the middle; `augmentations`, by default none: `both` as in JointAugmentations,
-/// `input`, for the input or the small image only, as in InputAugmentations; `channels` as in
-/// ImageReader, for files.
+/// Images are resized and reduced by bicubic interpolation with antialiasing, like MATLAB's
+/// imresize and Pillow's. With masks there are `input` and `mask`, int64 [H, W] as in read_mask,
+/// whose names are those of the images up to the ending; images without a mask are left out. Rows
+/// and columns beyond a multiple of `scale` are cut off at the lower and right border.
 class PairedImages : public Dataset {
  public:
-  explicit PairedImages(const Config& params);
+  struct Params {
+    PairOptions source;
+    int64_t multiple = 1;
+    bool flip = false;
+    bool rotate = false;
+    std::optional<int64_t> crop;
+    bool random = true;
+    std::optional<JointAugmentations> joint;
+    std::optional<InputAugmentations> input;
+    bool is_scaled = true;
+
+    void declare(Parameters& p);
+    void declare_translation(Parameters& p);
+    void declare_scaled(Parameters& p);
+  };
+
+  PairedImages(Params params, const Config& config);
 
   int64_t size() const override { return source_->size(); }
   std::string notice() const override { return source_->notice(); }
@@ -84,8 +85,6 @@ class PairedImages : public Dataset {
   }
 
  private:
-  void read_scaled(const Config& params, std::unique_ptr<Dataset> dataset);
-
   /// Cuts the lower and right borders to multiples.
   void cut(at::Tensor& large, at::Tensor& small, int64_t index) const {
     const int64_t height = small.size(1) / multiple_ * multiple_;
@@ -118,17 +117,17 @@ class PairedImages : public Dataset {
     small = change(small);
   }
 
-  bool is_scaled_ = true;  ///< The pairs are hq and lq; otherwise input and target, which have the
-                           ///< same size.
+  bool is_scaled_;  ///< The pairs are hq and lq; otherwise input and target, which have the same
+                    ///< size.
   std::string large_key_ = "hq";
   std::string small_key_ = "lq";
   std::unique_ptr<PairSource> source_;
-  int64_t scale_ = 1;
-  int64_t multiple_ = 1;  ///< That of the small image's sides.
-  int64_t crop_;          ///< 0 takes the whole image.
+  int64_t scale_;
+  int64_t multiple_;  ///< That of the small image's sides.
+  int64_t crop_;      ///< 0 takes the whole image.
   bool is_random_;
-  bool flips_ = false;
-  bool rotates_ = false;
+  bool flips_;
+  bool rotates_;
   std::optional<JointAugmentations> joint_;
   std::optional<InputAugmentations> input_;
 };
@@ -177,71 +176,89 @@ void check_masks(const Config& params) {
                      "dataset: {class: PairedImages, ...}}");
 }
 
-PairedImages::PairedImages(const Config& params)
-    : crop_(params.get_at_least("crop", 0, 0)), is_random_(params.get("random", true)) {
-  check_sources(params);
-  std::unique_ptr<Dataset> dataset;
-  if (params.has("dataset")) dataset = datasets().build(params, "dataset");
-  is_scaled_ = params.has("hq") || params.has("lq") ||
-               (dataset != nullptr && (params.has("key") || !has_pairs(*dataset)));
-  if (is_scaled_) {
-    read_scaled(params, std::move(dataset));
-  } else {
-    large_key_ = "input";
-    small_key_ = params.has("mask") ? "mask" : "target";
-    if (params.has("mask")) check_masks(params);
-    source_ = make_translation_pairs(params, std::move(dataset));
+void PairedImages::Params::declare(Parameters& p) {
+  const Config* config = p.describe({.name = "folder",
+                                     .default_value = "none",
+                                     .about = "of files with input and target side by side",
+                                     .is_path = true,
+                                     .type = {.kind = "path"}});
+  const auto has = [&](const char* name) { return config != nullptr && config->has(name); };
+  if (config != nullptr) check_sources(*config);
+  if (has("folder")) source.folder = {get_folder(*config, "folder")};
+  const auto add_folder = [&](const char* name, auto& value, const char* about, bool is_needed) {
+    is_needed ? p.require(name, value, about) : p.add(name, value, about);
+  };
+  add_folder("input", source.input, "folder of the inputs, with those of",
+             has("target") || has("mask"));
+  add_folder("target", source.target, "the targets under the same names",
+             has("input") && !has("mask"));
+  p.add("mask", source.mask, "folder of PNG files of class numbers, which are the targets");
+  if (const Config* found = p.describe_optional(
+          "dataset", "component dataset", "another dataset, with both, or with large images")) {
+    source.dataset = datasets().build(*found, "dataset");
   }
-  if (!params.has("augmentations")) return;
+  add_folder("hq", source.hq, "folder of large images, for super-resolution", has("lq"));
+  p.add("lq", source.lq, "folder of the small ones; null: made by bicubic reduction");
+  is_scaled = source.hq || (source.dataset && (has("key") || !has_pairs(*source.dataset)));
+  if (config == nullptr || !is_scaled) declare_translation(p);
+  if (config == nullptr || is_scaled) declare_scaled(p);
+  p.add("crop", crop, "pixels of a square part of the (large) image; null: the whole", at_least(0));
+  p.add("random", random, "the part is taken from anywhere; false: in the middle");
+  if (!source.dataset) source.images.declare(p);
+  if (has("mask")) check_masks(*config);
+  for (const auto& rows : {JointAugmentations::parameters(), InputAugmentations::parameters()}) {
+    for (const Parameter& row : rows) p.describe(row);
+  }
+  if (!has("augmentations")) return;
   for (const char* key : {"augmentations", "augmentations/both", "augmentations/input",
                           "augmentations/target"}) {  // NectarGAN's configs have an empty target
-    check_is_map(params, key);
+    check_is_map(*config, key);
   }
-  joint_.emplace(params.at("augmentations/both"), scale_);
-  input_.emplace(params.at("augmentations/input"));
+  joint.emplace(config->at("augmentations/both"), is_scaled ? source.scale : 1);
+  input.emplace(config->at("augmentations/input"));
 }
 
-void PairedImages::read_scaled(const Config& params, std::unique_ptr<Dataset> dataset) {
-  scale_ = params.get_at_least("scale", 1, 2);
-  multiple_ = params.get_at_least("multiple", 1, 1);
-  flips_ = params.get("flip", false);
-  rotates_ = params.get("rotate", false);
-  if (crop_ % scale_ != 0) {
-    throw params.error("crop",
-                       fmt::format("expected a multiple of scale, {}, found {}", scale_, crop_));
-  }
-  source_ = make_scaled_pairs(params, scale_, std::move(dataset));
+void PairedImages::Params::declare_translation(Parameters& p) {
+  p.add("direction", source.direction, "or BtoA: input and target change places",
+        one_of({"AtoB", "BtoA"}));
+  p.add("load_size", source.load_size, "of input and target: resized to this side; null: as stored",
+        at_least(1).at_most(8192));
 }
 
-std::vector<Parameter> parameters_of_pairs() {
-  std::vector<Parameter> parameters = {
-      {"folder", "null", "of files with input and target side by side", true},
-      {"input", "null", "folder of the inputs, with those of", true},
-      {"target", "null", "the targets under the same names", true},
-      {"mask", "null", "folder of PNG files of class numbers, which are the targets", true},
-      {"dataset", "null", "another dataset, with both, or with large images"},
-      {"direction", "AtoB", "or BtoA: input and target change places"},
-      {"load_size", "null", "of input and target: resized to this side; null: as stored"},
-      {"hq", "null", "folder of large images, for super-resolution", true},
-      {"lq", "null", "folder of the small ones; null: made by bicubic reduction", true},
-      {"key", "image", "of the large images in the examples of dataset"},
-      {"scale", "2", "how many times larger hq is"},
-      {"multiple", "1", "the sides of lq are cut to a multiple, at the lower and right border"},
-      {"flip", "false", "half of the pairs hq, lq are mirrored"},
-      {"rotate", "false", "half of the pairs hq, lq are turned by a quarter"},
-      {"crop", "null", "pixels of a square part of the (large) image; null: the whole"},
-      {"random", "true", "the part is taken from anywhere; false: in the middle"},
-      {"channels", "null", "1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
-      exif_parameter()};
-  for (const auto& more : {JointAugmentations::parameters(), InputAugmentations::parameters()}) {
-    parameters.insert(parameters.end(), more.begin(), more.end());
+void PairedImages::Params::declare_scaled(Parameters& p) {
+  p.add("key", source.key, "of the large images in the examples of dataset");
+  p.add("scale", source.scale, "how many times larger hq is", at_least(1));
+  p.add("multiple", multiple,
+        "the sides of lq are cut to a multiple, at the lower and right border", at_least(1));
+  p.add("flip", flip, "half of the pairs hq, lq are mirrored");
+  p.add("rotate", rotate, "half of the pairs hq, lq are turned by a quarter");
+}
+
+PairedImages::PairedImages(Params params, const Config& config)
+    : is_scaled_(params.is_scaled),
+      scale_(is_scaled_ ? params.source.scale : 1),
+      multiple_(params.multiple),
+      crop_(params.crop.value_or(0)),
+      is_random_(params.random),
+      flips_(params.flip),
+      rotates_(params.rotate),
+      joint_(std::move(params.joint)),
+      input_(std::move(params.input)) {
+  if (is_scaled_) {
+    if (crop_ % scale_ != 0) {
+      throw config.error("crop",
+                         fmt::format("expected a multiple of scale, {}, found {}", scale_, crop_));
+    }
+    source_ = make_scaled_pairs(std::move(params.source), config);
+  } else {
+    large_key_ = "input";
+    small_key_ = params.source.mask ? "mask" : "target";
+    source_ = make_translation_pairs(std::move(params.source), config);
   }
-  return parameters;
 }
 
 STEPOP_REGISTER_DATASET(PairedImages,
-                        {"Pairs of images: input and target or mask, or large and small ones.",
-                         parameters_of_pairs()});
+                        {"Pairs of images: input and target or mask, or large and small ones."});
 
 }  // namespace
 }  // namespace stepop

@@ -30,8 +30,8 @@ at::Tensor reduced(const at::Tensor& large, int64_t scale) {
 
 class ReducedExamples : public PairSource {
  public:
-  ReducedExamples(const Config& params, int64_t scale, std::unique_ptr<Dataset> dataset)
-      : scale_(scale), dataset_(std::move(dataset)), key_(params.get("key", "image")) {}
+  explicit ReducedExamples(PairOptions options)
+      : scale_(options.scale), dataset_(std::move(options.dataset)), key_(options.key) {}
 
   std::string notice() const override { return dataset_->notice(); }
 
@@ -60,11 +60,11 @@ class ReducedExamples : public PairSource {
 
 class ScaledFolders : public PairSource {
  public:
-  ScaledFolders(const Config& params, int64_t scale)
-      : scale_(scale), large_(get_images(params, "hq")), reader_(params) {
-    if (!params.has("lq")) return;
-    small_folder_ = get_folder(params, "lq");
-    check_same_names(params, "lq", small_folder_, "hq", large_);
+  ScaledFolders(const PairOptions& options, const Config& config)
+      : scale_(options.scale), large_(images_in(options.hq->text)), reader_(options.images) {
+    if (!options.lq) return;
+    small_folder_ = options.lq->text;
+    check_same_names(config, "lq", small_folder_, "hq", large_);
   }
 
   int64_t size() const override { return static_cast<int64_t>(large_.files.size()); }
@@ -108,8 +108,8 @@ class ScaledFolders : public PairSource {
 
 }  // namespace
 
-ImageList get_images(const Config& params, std::string_view key) {
-  ImageList images{.folder = get_folder(params, key), .files = {}};
+ImageList images_in(const std::string& folder) {
+  ImageList images{.folder = folder, .files = {}};
   images.files = list_images(images.folder, images.left_out);
   if (images.files.empty()) {
     throw Error(fmt::format("{}: holds no images; they are looked for as .png, .jpg or .jpeg",
@@ -132,10 +132,9 @@ void check_same_names(const Config& params, std::string_view key, const std::str
   }
 }
 
-std::unique_ptr<PairSource> make_scaled_pairs(const Config& params, int64_t scale,
-                                              std::unique_ptr<Dataset> dataset) {
-  if (dataset == nullptr) return std::make_unique<ScaledFolders>(params, scale);
-  return std::make_unique<ReducedExamples>(params, scale, std::move(dataset));
+std::unique_ptr<PairSource> make_scaled_pairs(PairOptions options, const Config& config) {
+  if (options.dataset == nullptr) return std::make_unique<ScaledFolders>(options, config);
+  return std::make_unique<ReducedExamples>(std::move(options));
 }
 
 }  // namespace stepop

@@ -20,21 +20,11 @@
 namespace stepop {
 namespace {
 
-constexpr int64_t kMostLoadSize = 8192;
-
 /// The common part of all sources: which image is the input, and the size of the images.
 class TranslationPairs : public PairSource {
  public:
-  explicit TranslationPairs(const Config& params)
-      : load_size_(params.has("load_size") ? params.get_between("load_size", 1, kMostLoadSize, 0)
-                                           : 0) {
-    const std::string direction = params.get("direction", "AtoB");
-    is_swapped_ = direction == "BtoA";
-    if (!is_swapped_ && direction != "AtoB") {
-      throw params.error("direction",
-                         fmt::format("expected AtoB or BtoA, found \"{}\"", direction));
-    }
-  }
+  explicit TranslationPairs(const PairOptions& options)
+      : load_size_(options.load_size.value_or(0)), is_swapped_(options.direction == "BtoA") {}
 
  protected:
   /// The image in a file, for `pair_of`.
@@ -73,13 +63,15 @@ class TranslationPairs : public PairSource {
 
  private:
   int64_t load_size_;  ///< 0 keeps the stored size.
-  bool is_swapped_ = false;
+  bool is_swapped_;
 };
 
 class SideBySide : public TranslationPairs {
  public:
-  explicit SideBySide(const Config& params)
-      : TranslationPairs(params), images_(get_images(params, "folder")), reader_(params) {}
+  explicit SideBySide(const PairOptions& options)
+      : TranslationPairs(options),
+        images_(images_in(options.folder->text)),
+        reader_(options.images) {}
 
   int64_t size() const override { return static_cast<int64_t>(images_.files.size()); }
 
@@ -108,13 +100,13 @@ class SideBySide : public TranslationPairs {
 
 class TwoFolders : public TranslationPairs {
  public:
-  explicit TwoFolders(const Config& params)
-      : TranslationPairs(params),
-        inputs_(get_images(params, "input")),
-        targets_(get_images(params, "target")),
-        reader_(params) {
-    check_same_names(params, "target", targets_.folder, "input", inputs_);
-    check_same_names(params, "input", inputs_.folder, "target", targets_);
+  TwoFolders(const PairOptions& options, const Config& config)
+      : TranslationPairs(options),
+        inputs_(images_in(options.input->text)),
+        targets_(images_in(options.target->text)),
+        reader_(options.images) {
+    check_same_names(config, "target", targets_.folder, "input", inputs_);
+    check_same_names(config, "input", inputs_.folder, "target", targets_);
   }
 
   int64_t size() const override { return static_cast<int64_t>(inputs_.files.size()); }
@@ -142,15 +134,15 @@ class TwoFolders : public TranslationPairs {
 /// Images and their masks, files of the same name up to the ending. The masks are the examples.
 class MaskedImages : public TranslationPairs {
  public:
-  explicit MaskedImages(const Config& params)
-      : TranslationPairs(params), masks_(get_images(params, "mask")), reader_(params) {
-    const ImageList images = get_images(params, "input");
+  MaskedImages(const PairOptions& options, const Config& config)
+      : TranslationPairs(options), masks_(images_in(options.mask->text)), reader_(options.images) {
+    const ImageList images = images_in(options.input->text);
     std::map<std::string, std::string> by_name;
     for (const auto& file : images.files) by_name.emplace(name_of(file), file);
     for (const auto& file : masks_.files) {
       const auto found = by_name.find(name_of(file));
       if (found == by_name.end()) {
-        throw params.error("input", fmt::format("{} has no image {}.jpg or .png for the mask {}/{}",
+        throw config.error("input", fmt::format("{} has no image {}.jpg or .png for the mask {}/{}",
                                                 images.folder, name_of(file), masks_.folder, file));
       }
       images_.push_back(images.folder + "/" + found->second);
@@ -198,8 +190,8 @@ class MaskedImages : public TranslationPairs {
 
 class PairsOfDataset : public TranslationPairs {
  public:
-  PairsOfDataset(const Config& params, std::unique_ptr<Dataset> dataset)
-      : TranslationPairs(params), dataset_(std::move(dataset)) {}
+  explicit PairsOfDataset(PairOptions options)
+      : TranslationPairs(options), dataset_(std::move(options.dataset)) {}
 
   std::string notice() const override { return dataset_->notice(); }
 
@@ -231,12 +223,11 @@ class PairsOfDataset : public TranslationPairs {
 
 }  // namespace
 
-std::unique_ptr<PairSource> make_translation_pairs(const Config& params,
-                                                   std::unique_ptr<Dataset> dataset) {
-  if (dataset != nullptr) return std::make_unique<PairsOfDataset>(params, std::move(dataset));
-  if (params.has("folder")) return std::make_unique<SideBySide>(params);
-  if (params.has("mask")) return std::make_unique<MaskedImages>(params);
-  return std::make_unique<TwoFolders>(params);
+std::unique_ptr<PairSource> make_translation_pairs(PairOptions options, const Config& config) {
+  if (options.dataset != nullptr) return std::make_unique<PairsOfDataset>(std::move(options));
+  if (options.folder) return std::make_unique<SideBySide>(options);
+  if (options.mask) return std::make_unique<MaskedImages>(options, config);
+  return std::make_unique<TwoFolders>(options, config);
 }
 
 }  // namespace stepop

@@ -63,10 +63,9 @@ void add_column(std::vector<CsvColumn>& columns, CsvColumn column, const Config&
   columns.push_back(std::move(column));
 }
 
-/// With `masks: true`, adds a column of bools for each column whose missing values are filled.
+/// Adds a column of bools for each column whose missing values are filled.
 void add_masks(std::vector<CsvColumn>& columns, const MissingValues& missing,
                const std::vector<bool>& is_kept, const Config& params) {
-  if (!params.get("masks", false)) return;
   const auto masks = missing.masks();
   if (masks.empty() && !params.has("fit")) {
     throw params.error("masks", "no column has its missing values filled: missing: {age: mean}");
@@ -181,11 +180,11 @@ void add_class_notices(const std::vector<CsvColumn>& columns, std::string& notic
   }
 }
 
-CsvRows read_rows(const Config& params) {
-  std::vector<std::string> absent;
-  CsvTable table = read_csv_table(params, absent);
+/// `absent`: as in read_csv_table.
+CsvRows read_rows(CsvTable table, const std::vector<std::string>& absent,
+                  const CsvFoldOptions& fold_options, bool has_masks, const Config& params) {
   const MissingValues missing(table, params);
-  const CsvFolds folds = read_csv_folds(table, params);
+  const CsvFolds folds = read_csv_folds(table, fold_options, params);
   const CsvFit fit = fit_csv(table, missing, folds, params);
   missing.check();
   std::vector<bool> is_kept = missing.dropped();
@@ -204,7 +203,7 @@ CsvRows read_rows(const Config& params) {
   auto columns = read_csv_columns(table, params, fit.classes, missing.fitted_columns());
   std::vector<std::string> notes;
   for (const auto& column : columns) notes.push_back(column.note);
-  add_masks(columns, missing, is_kept, params);
+  if (has_masks) add_masks(columns, missing, is_kept, params);
   join_vectors(columns, params);
   table.columns = {};
   if (count_of(is_taken) == static_cast<int64_t>(is_taken.size())) {
@@ -229,10 +228,8 @@ CsvRows read_rows(const Config& params) {
 /// A table in a CSV file (RFC 4180, plain or gzip) whose first line names the columns. One row is
 /// one example. A column's name is its key; a slash in it nests.
 ///
-/// Parameters: `path`, the file; `separator` = ","; `decimal` = ".", or "," for numbers such as
-/// 1.234,56; `size` and `channels` of images as in
-/// ImageReader; `columns`, a map from a column to its type, or to `{type: ..., key: ...}` to give
-/// it another key:
+/// With `decimal` = "," numbers are such as 1.234,56. `columns` is a map from a column to its type,
+/// or to `{type: ..., key: ...}` to give it another key:
 ///
 ///     columns: {file: {type: image, key: image}, label: {type: class, key: class}, name: text}
 ///
@@ -262,10 +259,27 @@ CsvRows read_rows(const Config& params) {
 /// the columns for missing values, and when there are no rows.
 class Csv : public Dataset, public KeepsFloat64 {
  public:
-  explicit Csv(const Config& params) : Csv(read_rows(params), params) {
+  struct Params {
+    CsvRows rows;
+    ImageOptions images;
+
+    void declare(Parameters& p);
+  };
+
+  Csv(Params params, const Config& config)
+      : reader_(params.images),
+        table_(std::move(params.rows.table)),
+        columns_(std::move(params.rows.columns)),
+        notice_(std::move(params.rows.notice)),
+        params_(config) {
     for (const auto& column : columns_) {
       has_images_ = has_images_ || is_picture(column);
     }
+    const std::vector<int64_t>& rows = params.rows.rows;
+    if (static_cast<int64_t>(rows.size()) == params.rows.count) return;  // the index is the row
+    at::Tensor places = at::empty({size()}, at::kLong);
+    std::copy(rows.begin(), rows.end(), places.mutable_data_ptr<int64_t>());
+    source_rows_ = {places, params.rows.count};
   }
 
   int64_t size() const override { return static_cast<int64_t>(table_.lines.size()); }
@@ -358,18 +372,6 @@ class Csv : public Dataset, public KeepsFloat64 {
     return float32_notice(column.exact, table_.path, column.name, "the table");
   }
 
-  Csv(CsvRows rows, const Config& params)
-      : reader_(params),
-        table_(std::move(rows.table)),
-        columns_(std::move(rows.columns)),
-        notice_(std::move(rows.notice)),
-        params_(params) {
-    if (static_cast<int64_t>(rows.rows.size()) == rows.count) return;  // the index is the row
-    at::Tensor places = at::empty({size()}, at::kLong);
-    std::copy(rows.rows.begin(), rows.rows.end(), places.mutable_data_ptr<int64_t>());
-    source_rows_ = {places, rows.count};
-  }
-
   static bool is_picture(const CsvColumn& column) {
     return column.type == CsvType::kImage || column.type == CsvType::kMask;
   }
@@ -393,35 +395,50 @@ class Csv : public Dataset, public KeepsFloat64 {
   bool has_images_ = false;
 };
 
-STEPOP_REGISTER_DATASET(
-    Csv,
-    {"A table in a CSV file whose columns are values or paths of images.",
-     {{"path", "", "file whose first line names the columns", true},
-      {"columns", "null",
-       "map from a column to its type (int, float, text, class, image, mask, skip), or to "
-       "{type: ..., key: ..., classes: [...], unknown: id}; null: int, float or text, as the cells "
-       "are"},
-      {"missing", "error",
-       "what to do with missing values: error; drop, to leave out the row; nan; mean or median of "
-       "the training rows; or a map from a column to one of these or to the value to read instead, "
-       "{age: 0}"},
-      {"masks", "false", "true: a bool <key>_missing beside each column that is filled"},
-      {"vectors", "null", "map from a key to columns of numbers, which it has side by side"},
-      {"folds", "null", "how many parts of the rows there are, by chance; null: one"},
-      {"fold", "null", "which of them is held out, from 0"},
-      {"part", "train", "train: the other folds; validation: the one that is held out"},
-      {"fold_seed", "1", "another one, other folds"},
-      {"fold_by", "null", "column whose rows with one value are in one fold"},
-      {"fit", "null",
-       "name of the split, such as train, whose Csv gives what is not given here, with its means, "
-       "medians and classes"},
-      {"fills", "null", "fitted: the means and medians of the training rows"},
-      {"classes", "null", "fitted, in configs of 0.1.0: the texts of the training rows"},
-      {"separator", "\",\"", "one character"},
-      {"decimal", "\".\"", "\",\": numbers have a decimal comma, and points between thousands"},
-      {"size", "null", "[H, W] to resize images and masks to; null: as stored"},
-      {"channels", "null", "of images, 1 (grey), 3 (colour) or 4 (with alpha); null: as stored"},
-      exif_parameter()}});
+void Csv::Params::declare(Parameters& p) {
+  const Config* config =
+      p.describe_required("path", "path", "file whose first line names the columns");
+  p.describe_optional(
+      "columns", "map",
+      "map from a column to its type (int, float, text, class, image, mask, skip), or to "
+      "{type: ..., key: ..., classes: [...], unknown: id}; null: int, float or text, as the cells "
+      "are");
+  p.describe({.name = "missing",
+              .default_value = "error",
+              .about = "what to do with missing values: error; drop, to leave out the row; nan; "
+                       "mean or median of the training rows; or a map from a column to one of "
+                       "these or to the value to read instead, {age: 0}",
+              .type = {.kind = "text | number | map"}});
+  p.describe_optional("vectors", "map",
+                      "map from a key to columns of numbers, which it has side by side");
+  p.describe_optional("fit", "text",
+                      "name of the split, such as train, whose Csv gives what is not given here, "
+                      "with its means, medians and classes");
+  p.describe_optional("fills", "map", "fitted: the means and medians of the training rows");
+  p.describe_optional("classes", "map",
+                      "fitted, in configs of 0.1.0: the texts of the training rows");
+  p.describe({.name = "separator",
+              .default_value = "\",\"",
+              .about = "one character",
+              .type = {.kind = "text"}});
+  p.describe({.name = "decimal",
+              .default_value = "\".\"",
+              .about = "\",\": numbers have a decimal comma, and points between thousands",
+              .type = {.kind = "text", .choices = {".", ","}}});
+  std::vector<std::string> absent;
+  CsvTable table;
+  // The Csv of the split `fit` gives parameters that follow.
+  if (config != nullptr) table = read_csv_table(*config, absent);
+  bool masks = false;
+  p.add("masks", masks, "true: a bool <key>_missing beside each column that is filled");
+  CsvFoldOptions folds;
+  folds.declare(p);
+  images.declare(p);
+  if (config != nullptr) rows = read_rows(std::move(table), absent, folds, masks, *config);
+}
+
+STEPOP_REGISTER_DATASET(Csv,
+                        {"A table in a CSV file whose columns are values or paths of images."});
 
 }  // namespace
 }  // namespace stepop

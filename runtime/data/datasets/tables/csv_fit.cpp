@@ -31,13 +31,13 @@ std::optional<char> get_separator(const Config& params) {
 }
 
 /// A group number for each row; rows of one group stay in the same fold.
-std::vector<size_t> groups_of(const CsvTable& table, const Config& params) {
+std::vector<size_t> groups_of(const CsvTable& table, const std::optional<std::string>& name,
+                              const Config& params) {
   std::vector<size_t> groups(table.lines.size());
   std::iota(groups.begin(), groups.end(), size_t{0});
-  if (!params.has("fold_by")) return groups;
-  const auto name = params.get<std::string>("fold_by");
-  check_csv_column(table, name, params, "fold_by");
-  const auto& cells = table.columns[table.places.at(name)];
+  if (!name) return groups;
+  check_csv_column(table, *name, params, "fold_by");
+  const auto& cells = table.columns[table.places.at(*name)];
   std::unordered_map<std::string, size_t, KeyHash> numbers;
   for (size_t row = 0; row < cells.size(); ++row) {
     groups[row] = numbers.emplace(cells[row], numbers.size()).first->second;
@@ -217,37 +217,49 @@ CsvTable read_csv_table(const Config& params, std::vector<std::string>& absent) 
   return table;
 }
 
-CsvFolds read_csv_folds(const CsvTable& table, const Config& params) {
+void CsvFoldOptions::declare(Parameters& p) {
+  const Config* config = p.describe({.name = "folds",
+                                     .default_value = "none",
+                                     .about = "how many parts of the rows there are, by chance; "
+                                              "null: one",
+                                     .type = {.kind = "int", .range = at_least(2)}});
+  if (config != nullptr && !config->has("folds")) {
+    for (const char* key : {"fold", "part", "fold_by"}) {
+      if (config->has(key)) throw config->error(key, "goes with \"folds\", the number of folds");
+    }
+    return;
+  }
+  if (config != nullptr) folds = config->get_at_least("folds", 2);
+  constexpr const char* kFold = "which of them is held out, from 0";
+  config != nullptr ? p.require("fold", fold, kFold, at_least(0))
+                    : p.add("fold", fold, kFold, at_least(0));
+  p.add("part", part, "train: the other folds; validation: the one that is held out",
+        one_of({"train", "validation"}));
+  p.add("fold_seed", fold_seed, "another one, other folds", at_least(0));
+  p.add("fold_by", fold_by, "column whose rows with one value are in one fold");
+}
+
+CsvFolds read_csv_folds(const CsvTable& table, const CsvFoldOptions& options,
+                        const Config& params) {
   const size_t rows = table.lines.size();
   CsvFolds result{std::vector<bool>(rows, true), std::vector<bool>(rows, true)};
-  if (!params.has("folds")) {
-    for (const char* key : {"fold", "part", "fold_by"}) {
-      if (params.has(key)) throw params.error(key, "goes with \"folds\", the number of folds");
-    }
-    return result;
-  }
-  const auto groups = groups_of(table, params);
+  if (!options.folds) return result;
+  const auto groups = groups_of(table, options.fold_by, params);
   const size_t count = groups.empty() ? 0 : *std::max_element(groups.begin(), groups.end()) + 1;
-  const int64_t folds = params.get_at_least("folds", 2);
+  const int64_t folds = *options.folds;
   if (static_cast<size_t>(folds) > count) {
-    throw params.error("folds",
-                       fmt::format("expected at most {}, the number of {}, found {}", count,
-                                   params.has("fold_by") ? "groups" : "rows", folds));
+    throw params.error("folds", fmt::format("expected at most {}, the number of {}, found {}",
+                                            count, options.fold_by ? "groups" : "rows", folds));
   }
-  const int64_t fold = params.get_at_least("fold", 0);
+  const int64_t fold = *options.fold;
   if (fold >= folds) {
     throw params.error(
         "fold", fmt::format("expected 0 to {}, as folds count from 0, found {}", folds - 1, fold));
   }
-  const auto part = params.get("part", "train");
-  if (part != "train" && part != "validation") {
-    throw params.error("part", fmt::format("expected train or validation, found \"{}\"", part));
-  }
-  const auto seed = static_cast<uint64_t>(params.get_at_least("fold_seed", 0, 1));
-  const auto fold_of_group = folds_of(count, folds, seed);
+  const auto fold_of_group = folds_of(count, folds, static_cast<uint64_t>(options.fold_seed));
   for (size_t row = 0; row < rows; ++row) {
     result.is_training[row] = fold_of_group[groups[row]] != fold;
-    result.is_taken[row] = result.is_training[row] == (part == "train");
+    result.is_taken[row] = result.is_training[row] == (options.part == "train");
   }
   return result;
 }
@@ -269,8 +281,10 @@ CsvFit fit_csv(const CsvTable& table, const MissingValues& missing, const CsvFol
     CsvTable training = read_table(part);
     read_decimal_commas(training, part);
     const MissingValues missing_there(training, part);
-    fit = complete(std::move(fit),
-                   fit_here(training, missing_there, read_csv_folds(training, part), part));
+    fit = complete(
+        std::move(fit),
+        fit_here(training, missing_there,
+                 read_csv_folds(training, read_parameters<CsvFoldOptions>(part), part), part));
     save_fills(fit, part);
   }
   fit.classes.are_of_training = params.get<std::string>("fit") == "train";

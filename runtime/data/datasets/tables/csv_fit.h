@@ -1,17 +1,30 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/core/components/parameters.h"
 #include "runtime/core/config/config.h"
 #include "runtime/core/formats/csv_file.h"
 #include "runtime/data/datasets/tables/csv_missing.h"
 
 namespace stepop {
 
-/// The rows of a table that belong to a part of it, by `folds`, `fold`, `part`, `fold_seed` and
-/// `fold_by`.
+/// Which part of a table's rows is taken.
+struct CsvFoldOptions {
+  std::optional<int64_t> folds;  ///< None: all rows, and the others are not read.
+  std::optional<int64_t> fold;
+  std::string part = "train";
+  int64_t fold_seed = 1;
+  std::optional<std::string> fold_by;
+
+  void declare(Parameters& p);
+};
+
+/// The rows of a table that belong to a part of it.
 struct CsvFolds {
   std::vector<bool> is_training;  ///< All rows without `folds`.
   std::vector<bool> is_taken;     ///< The rows of the requested part: training or validation.
@@ -19,7 +32,7 @@ struct CsvFolds {
 
 /// The fold of a row depends on the seed and the number of rows, not on how missing values are
 /// handled. Throws UsageError for invalid parameters.
-CsvFolds read_csv_folds(const CsvTable& table, const Config& params);
+CsvFolds read_csv_folds(const CsvTable& table, const CsvFoldOptions& options, const Config& params);
 
 /// What a table needs from the training rows.
 struct CsvFit {

@@ -113,10 +113,9 @@ const Json* find_json(const Json& object, const std::string& path) {
   return part == object.end() ? nullptr : find_json(*part, path.substr(slash + 1));
 }
 
-/// The paths in a line by the keys that the parameter `keys` gives them; none without it.
+/// The paths in a line by the keys that the parameter `keys` gives them.
 OrderedMap<std::string> read_json_keys(const Config& params) {
   OrderedMap<std::string> keys;
-  if (!params.has("keys")) return keys;
   const auto value = params.get<Value>("keys");
   if (value.is_map()) {
     for (const auto& [key, path] : value.as_map())
@@ -136,12 +135,6 @@ bool has_item(const std::vector<std::string>& items, std::string_view item) {
 
 /// A file of JSON lines: each line is an object, and an example.
 ///
-/// Parameters: `path`, plain or gzip; `keys`, a list of keys, or a map from an example's key to a
-/// line's; `floats`, keys whose numbers are all float32, and NaN for null; `images`, keys whose
-/// texts are paths of PNG or JPEG files relative to the file; `masks`, keys whose texts are paths
-/// of PNG files of class numbers, int64 [H, W] as in read_mask; `size`, `channels` as in
-/// ImageReader.
-///
 /// A whole number is an int64 [], another one a float32 [], a boolean a bool []. Nested lists of
 /// these are a tensor of their shape; one without elements is int64 [0]. A text is a text. An
 /// object nests: {"box": {"x": 1}} has the key `box/x`.
@@ -151,14 +144,37 @@ bool has_item(const std::vector<std::string>& items, std::string_view item) {
 /// line for what fits none of the above, and for another type than in the first line.
 class JsonLines : public Dataset, public KeepsFloat64 {
  public:
-  explicit JsonLines(const Config& params)
-      : params_(params),
-        reader_(params),
-        keys_(read_json_keys(params)),
-        floats_(params.get("floats", std::vector<std::string>())),
-        images_(params.get("images", std::vector<std::string>())),
-        masks_(params.get("masks", std::vector<std::string>())),
-        file_(get_file(params, "path")) {
+  struct Params {
+    InputFile path;
+    OrderedMap<std::string> keys;
+    std::vector<std::string> floats = {};
+    std::vector<std::string> images = {};
+    std::vector<std::string> masks = {};
+    ImageOptions reading;
+
+    void declare(Parameters& p) {
+      p.require("path", path, "the file, plain or gzip");
+      const Config* config = p.describe_optional(
+          "keys", "list of text | map",
+          "keys to read, a/b inside of objects; a map {class: label} gives other names; null: all");
+      if (config != nullptr) keys = read_json_keys(*config);
+      p.add("floats", floats, "keys whose numbers are all float32, and NaN for null");
+      p.add("images", images,
+            "keys whose texts are paths of PNG or JPEG files, relative to the file");
+      p.add("masks", masks,
+            "keys whose texts are paths of PNG files of class numbers, int64 [H, W]");
+      reading.declare(p);
+    }
+  };
+
+  JsonLines(const Params& params, const Config& config)
+      : params_(config),
+        reader_(params.reading),
+        keys_(params.keys),
+        floats_(params.floats),
+        images_(params.images),
+        masks_(params.masks),
+        file_(params.path.text) {
     if (is_packed()) unpacked_ = read_plain_or_gzip(file_.path());
     lines_ = TextUnits::lines(text(), /*skips_empty=*/true);
     if (size() == 0) throw Error(file_.path() + ": holds no lines");
@@ -170,10 +186,12 @@ class JsonLines : public Dataset, public KeepsFloat64 {
       if (tensor.dim() == 0) scalars_.push_back(key);
     }
     for (const auto& [key, words] : first.texts) keys.push_back(key);
-    for (const char* option : {"floats", "images", "masks"}) {
-      for (const auto& name : params.get(option, std::vector<std::string>())) {
+    for (const auto& [option, names] :
+         {std::pair("floats", &floats_), std::pair("images", &images_),
+          std::pair("masks", &masks_)}) {
+      for (const auto& name : *names) {
         if (has_item(keys, name)) continue;
-        throw params.error(option, fmt::format("the first line has no key \"{}\"; there are: {}",
+        throw config.error(option, fmt::format("the first line has no key \"{}\"; there are: {}",
                                                name, list_text(sorted_by_distance(name, keys))));
       }
     }
@@ -379,17 +397,7 @@ class JsonLines : public Dataset, public KeepsFloat64 {
 };
 
 STEPOP_REGISTER_DATASET(
-    JsonLines,
-    {"A file with a JSON object in each line: numbers, lists, texts, paths of images.",
-     {{"path", "", "the file, plain or gzip", true},
-      {"keys", "null",
-       "keys to read, a/b inside of objects; a map {class: label} gives other names; null: all"},
-      {"floats", "[]", "keys whose numbers are all float32, and NaN for null"},
-      {"images", "[]", "keys whose texts are paths of PNG or JPEG files, relative to the file"},
-      {"masks", "[]", "keys whose texts are paths of PNG files of class numbers, int64 [H, W]"},
-      {"size", "null", "[H, W] to resize images and masks to; null: as stored"},
-      exif_parameter(),
-      {"channels", "null", "of images, 1 (grey), 3 (colour) or 4 (with alpha); null: as stored"}}});
+    JsonLines, {"A file with a JSON object in each line: numbers, lists, texts, paths of images."});
 
 }  // namespace
 }  // namespace stepop

@@ -62,8 +62,7 @@ std::vector<NpyColumn> open_files(const Config& params) {
 }
 
 /// The columns that the parameter `keys`, a map from keys to arrays, selects.
-std::vector<NpyColumn> chosen(std::vector<NpyColumn> columns, const Config& params) {
-  if (!params.has("keys")) return columns;
+std::vector<NpyColumn> chosen(const std::vector<NpyColumn>& columns, const Config& params) {
   const auto keys = params.get<Value>("keys");
   if (!keys.is_map()) {
     throw params.error(
@@ -101,34 +100,36 @@ at::Tensor images_of(const at::Tensor& bytes) {
 /// Arrays in NumPy's files, side by side: row i of each array belongs to example i. Rows are read
 /// on demand, so the files may be larger than memory.
 ///
-/// Parameters: `files`, a map from keys to .npy files; or `path`, an .npz with its arrays, or one
-/// .npy, whose key is its name; `keys`, a map from a key to an array, by default each under its own
-/// name; `images`, keys of uint8 [N, H, W], [N, H, W, C] or [N, C, H, W] that are images, float [C,
-/// H, W] in [-1, 1]; `float64`, true to keep float64 values, which by default are read as float32.
+/// Images are uint8 [N, H, W], [N, H, W, C] or [N, C, H, W] in the file.
 ///
 /// Numbers keep their type, except that unsigned integers of more than a byte become signed (uint16
 /// becomes int32, uint32 and uint64 become int64). Texts [N] are texts. Throws Error with the file
 /// for anything else, such as pickled objects, and when the arrays differ in their first dimension.
 class Npy : public Dataset, public KeepsFloat64 {
  public:
-  explicit Npy(const Config& params)
-      : params_(params),
-        columns_(chosen(open_files(params), params)),
-        keeps_float64_(params.get("float64", false)) {
-    for (const auto& column : columns_) check(column, params);
+  struct Params {
+    std::vector<NpyColumn> columns;
+    std::vector<std::string> images = {};
+    bool float64 = false;
+
+    void declare(Parameters& p);
+  };
+
+  Npy(const Params& params, const Config& config)
+      : params_(config), columns_(params.columns), keeps_float64_(params.float64) {
+    for (const auto& column : columns_) check(column, config);
     size_ = columns_[0].array.rows();
     if (size_ == 0) throw Error(columns_[0].array.name() + ": holds no examples");
-    if (!params.has("images")) return;
-    for (const auto& key : params.get<std::vector<std::string>>("images")) {
+    for (const auto& key : params.images) {
       const auto column = std::ranges::find(columns_, key, &NpyColumn::key);
       if (column == columns_.end()) {
         std::vector<std::string> keys;
         for (const auto& each : columns_) keys.push_back(each.key);
-        throw params.error(
+        throw config.error(
             "images", fmt::format("there is no key \"{}\"; there are: {}", key, list_text(keys)));
       }
       if (!is_image_shape(column->array)) {
-        throw params.error("images",
+        throw config.error("images",
                            fmt::format("{}: expected uint8 [N, H, W], [N, H, W, C] or [N, "
                                        "C, H, W], found {}",
                                        column->array.name(), column->array.describe()));
@@ -263,14 +264,22 @@ class Npy : public Dataset, public KeepsFloat64 {
   int64_t size_ = 0;
 };
 
-STEPOP_REGISTER_DATASET(
-    Npy,
-    {"Arrays [N, ...] in files of NumPy, .npy or .npz.",
-     {{"files", "null", "map from keys to .npy files, {image: images.npy}", true},
-      {"path", "null", "instead: an .npz, or one .npy", true},
-      {"keys", "null", "map from a key to an array, {image: x_train}; null: all by their names"},
-      {"images", "[]", "keys of uint8 arrays that are images, float [C, H, W] in [-1, 1]"},
-      {"float64", "false", "true: kept; else they are read as float32"}}});
+void Npy::Params::declare(Parameters& p) {
+  const Config* config = p.describe({.name = "files",
+                                     .default_value = "none",
+                                     .about = "map from keys to .npy files, {image: images.npy}",
+                                     .is_path = true,
+                                     .type = {.kind = "map"}});
+  p.describe_optional("path", "path", "instead: an .npz, or one .npy");
+  if (config != nullptr) columns = open_files(*config);
+  config = p.describe_optional(
+      "keys", "map", "map from a key to an array, {image: x_train}; null: all by their names");
+  if (config != nullptr) columns = chosen(columns, *config);
+  p.add("images", images, "keys of uint8 arrays that are images, float [C, H, W] in [-1, 1]");
+  p.add("float64", float64, "true: kept; else they are read as float32");
+}
+
+STEPOP_REGISTER_DATASET(Npy, {"Arrays [N, ...] in files of NumPy, .npy or .npz."});
 
 }  // namespace
 }  // namespace stepop
