@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <optional>
-#include <string>
 
 #include "eval_out/callbacks/row_values.h"
 #include "runtime/core/base/error.h"
@@ -89,19 +87,19 @@ Scalars frechet_of_outputs(const CallbackArguments& arguments, const std::string
 }
 
 void declare_kernel_options(Parameters& p, KernelDistanceOptions& options) {
-  p.add("subsets", options.subsets, "over which its mean and deviation are", at_least(1));
-  std::optional<int64_t> size;
-  p.add("subset_size", size, "examples of each; none: 1000, or all", at_least(2));
-  options.subset_size = size.value_or(0);
+  std::optional<int64_t> subset_size;
   int64_t seed = 0;
+  p.add("subsets", options.subsets, "over which its mean and deviation are", at_least(1));
+  p.add("subset_size", subset_size, "examples of each, by default 1000, or all", at_least(2));
   p.add("seed", seed, "of the choice", at_least(0));
+  options.subset_size = subset_size.value_or(0);
   options.seed = static_cast<uint64_t>(seed);
 }
 
 KernelDistanceOptions read_kernel_options(const Config& params) {
+  Parameters p(params);
   KernelDistanceOptions options;
-  Parameters reader(params);
-  declare_kernel_options(reader, options);
+  declare_kernel_options(p, options);
   return options;
 }
 

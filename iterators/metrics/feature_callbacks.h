@@ -4,6 +4,7 @@
 
 #include "eval_out/callbacks/callback.h"
 #include "iterators/metrics/feature_distances.h"
+#include "runtime/core/components/parameters.h"
 
 namespace stepop::metrics {
 
@@ -13,10 +14,10 @@ namespace stepop::metrics {
 Scalars frechet_of_outputs(const CallbackArguments& arguments, const std::string& real,
                            const std::string& fake);
 
-/// Declares `subsets`, `subset_size` and `seed`. The default of `subset_size` is 0, which means
-/// 1000, or all examples if there are fewer.
+/// Declares `subsets`, `subset_size` and `seed`. Without a `subset_size` it is 0, which means 1000,
+/// or all examples if there are fewer.
 void declare_kernel_options(Parameters& p, KernelDistanceOptions& options);
-/// Reads the same.
+/// Reads them.
 KernelDistanceOptions read_kernel_options(const Config& params);
 
 /// KID, as `kid` and `deviation`.

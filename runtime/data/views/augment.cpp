@@ -43,7 +43,7 @@ class Augment : public SameOrder {
                                          "[]",
                                          "a list, applied in its order; `stepop list augmentation`",
                                          false,
-                                         {.kind = "list of component augmentation"}});
+                                         {.kind = "list"}});
       if (config != nullptr) augmentations = AugmentationList(*config, "augmentations");
       p.add("shift", shift, "most pixels up, down, left, right; the border is repeated",
             at_least(0));

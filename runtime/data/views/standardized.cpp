@@ -70,10 +70,13 @@ class Standardized : public Dataset {
       p.add("fit", fit,
             "name of the split, such as train, whose Standardized has the numbers; none: they are "
             "fitted on this dataset");
-      p.describe_optional(
-          "mean", "map",
-          "fitted: by key, a number, one for each place of a vector or each channel");
-      p.describe_optional("std", "map", "fitted: the standard deviations");
+      // Read later, and not beside `fit`.
+      p.describe({"mean",
+                  "none",
+                  "fitted: by key, a number, one for each place of a vector or each channel",
+                  false,
+                  {.kind = "map"}});
+      p.describe({"std", "none", "fitted: the standard deviations", false, {.kind = "map"}});
     }
   };
 

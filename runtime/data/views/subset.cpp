@@ -55,7 +55,7 @@ class Subset : public IndexView {
           "{parts: {train: 0.9, validation: 0.1}, seed: 0, groups: null}: at random, by the seed; "
           "examples with one value of the label `groups` stay together");
       is_split = config != nullptr;
-      p.describe_optional("part", "text", "of a split: which one, such as train");
+      p.describe({"part", "none", "of a split: which one, such as train", false, {.kind = "text"}});
     }
   };
 
