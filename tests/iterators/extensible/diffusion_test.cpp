@@ -294,6 +294,8 @@ TEST_CASE("options of a diffusion that cannot be are refused, with the place and
                 "did you mean shift?");
   check_message(with(", channel_balancer_proportion: 1, channel_restriction_low: 1"),
                 "d/channel_balancer_proportion: give it or channel_restriction_low");
+  check_message(with(", channel_restriction_high: 1"),
+                "d/channel_restriction_high: belongs to channel_restriction_low: give both");
 }
 
 TEST_CASE("options of sampling that cannot be are refused, with the place and a way out") {

@@ -107,6 +107,11 @@ TEST_CASE("an option that is missing, or has a wrong value, is named") {
   CHECK(contains(mistake("type: pix, ", ""), "steps/first/losses/p/type: missing"));
   CHECK(contains(mistake("weight: 1}", "weight: heavy}"), "steps/first/losses/p/weight: "));
   CHECK(contains(mistake("in: x, out: made", "in: x"), "steps/first/injectors/made/out: missing"));
+  CHECK(
+      contains(mistake("in: x, out: made}",
+                       "in: x, out: made}\n      c: {type: concatenate, in: [x, yy], out: c, dim: "
+                       "1}"),
+               "steps/first/injectors/c/in/1: nothing makes \"yy\""));
   CHECK(contains(mistake("type: generator,", "type: generater,"),
                  "steps/first/injectors/made/type: unknown injector \"generater\": did you mean "
                  "\"generator\"? Known are: "
