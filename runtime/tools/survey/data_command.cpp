@@ -26,6 +26,7 @@
 #include "runtime/tools/survey/survey_page.h"
 #include "runtime/tools/survey/survey_text.h"
 #include "runtime/train/iterator/splits.h"
+#include "runtime/train/keys/own_keys.h"
 #include "runtime/train/run/signals.h"
 
 namespace stepop {
