@@ -96,13 +96,6 @@ void declare_kernel_options(Parameters& p, KernelDistanceOptions& options) {
   options.seed = static_cast<uint64_t>(seed);
 }
 
-KernelDistanceOptions read_kernel_options(const Config& params) {
-  Parameters p(params);
-  KernelDistanceOptions options;
-  declare_kernel_options(p, options);
-  return options;
-}
-
 Scalars kernel_distance_of_outputs(const CallbackArguments& arguments, const std::string& real,
                                    const std::string& fake, KernelDistanceOptions options) {
   const StoredFeatures a(arguments, real, "real");

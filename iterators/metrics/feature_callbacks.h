@@ -17,8 +17,6 @@ Scalars frechet_of_outputs(const CallbackArguments& arguments, const std::string
 /// Declares `subsets`, `subset_size` and `seed`. Without a `subset_size` it is 0, which means 1000,
 /// or all examples if there are fewer.
 void declare_kernel_options(Parameters& p, KernelDistanceOptions& options);
-/// Reads them.
-KernelDistanceOptions read_kernel_options(const Config& params);
 
 /// KID, as `kid` and `deviation`.
 Scalars kernel_distance_of_outputs(const CallbackArguments& arguments, const std::string& real,
