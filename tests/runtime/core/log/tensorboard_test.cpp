@@ -194,7 +194,7 @@ TEST_CASE(
 
 TEST_CASE("handlers say which logs TensorBoard gets, and a kind that is not there is reported") {
   const auto params = [](const std::string& yaml) {
-    return Config(parse_yaml(yaml, {"test.yaml", 0}));
+    return read_parameters<TensorBoard::Params>(Config(parse_yaml(yaml, {"test.yaml", 0})));
   };
   const ScratchFolder folder;
   TensorBoard board(params("{handlers: [images, texts]}"));
