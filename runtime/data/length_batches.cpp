@@ -35,14 +35,24 @@ void shuffle(std::vector<int64_t>& items, Random& random) {
 /// only one batch, from the last bucket, may be too small: that batch is the last of the epoch.
 class LengthBatches : public BatchSampler {
  public:
-  LengthBatches(const Config& params, const Dataset& dataset, uint64_t seed) : seed_(seed) {
-    if (params.has("tokens")) tokens_ = params.get_at_least("tokens", 1);
-    const auto spread = params.get("spread", 0.125);
-    if (!(spread >= 0 && spread <= 1000)) {
-      throw params.error("spread", fmt::format("expected 0 to 1000, found {}", spread));
+  struct Params {
+    std::string key = "length";
+    std::optional<int64_t> tokens;
+    double spread = 0.125;
+
+    void declare(Parameters& p) {
+      p.add("key", key, "label that holds each example's length");
+      p.add("tokens", tokens,
+            "most tokens of a batch, padding counted, beside batch_size examples; null: no limit",
+            at_least(1));
+      p.add("spread", spread, "by how much lengths of one batch differ, but for what is left over",
+            at_least(0).at_most(1000));
     }
-    const auto key = params.get("key", "length");
-    fill_buckets(lengths_of(params, dataset, key), spread, params);
+  };
+
+  LengthBatches(const Params& params, const Config& config, const Dataset& dataset, uint64_t seed)
+      : seed_(seed), tokens_(params.tokens) {
+    fill_buckets(lengths_of(config, dataset, params.key), params.spread, config);
   }
 
   Epoch epoch(int64_t epoch, int64_t batch_size) const override {
@@ -148,11 +158,7 @@ class LengthBatches : public BatchSampler {
 
 STEPOP_REGISTER_SAMPLER(
     lengths, LengthBatches,
-    {"Shuffled batches of examples of nearly equal length, of a number of tokens at most.",
-     {{"key", "length", "label that holds each example's length"},
-      {"tokens", "null",
-       "most tokens of a batch, padding counted, beside batch_size examples; null: no limit"},
-      {"spread", "0.125", "by how much lengths of one batch differ, but for what is left over"}}});
+    {"Shuffled batches of examples of nearly equal length, of a number of tokens at most."});
 
 }  // namespace
 }  // namespace stepop

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <string>
 
 #include "runtime/core/base/number_text.h"
 #include "runtime/data/example_random.h"
@@ -124,29 +126,51 @@ class ComputedShuffle : public ComputedSampler {
   uint64_t seed_;
 };
 
-std::unique_ptr<Sampler> make_shuffle(const Config& params, const Dataset& dataset, uint64_t seed) {
+struct ShuffleParams {
+  std::optional<std::string> order;
+
+  void declare(Parameters& p) {
+    p.add("order", order,
+          "stored: 8 bytes an example; computed: no memory, for any number of examples; null: "
+          "stored for up to 2^24 examples",
+          one_of({"stored", "computed"}));
+  }
+};
+
+std::unique_ptr<Sampler> make_shuffle(const Config& config, const Dataset& dataset, uint64_t seed) {
+  const auto params = read_parameters<ShuffleParams>(config);
   const int64_t size = dataset.size();
-  const auto order = params.get("order", size <= kMostStored ? "stored" : "computed");
-  if (order == "stored") return std::make_unique<StoredShuffle>(size, seed);
-  if (order == "computed") return std::make_unique<ComputedShuffle>(size, seed);
-  throw params.error("order", fmt::format("expected stored or computed, found \"{}\"", order));
+  const bool is_stored = params.order ? *params.order == "stored" : size <= kMostStored;
+  if (is_stored) return std::make_unique<StoredShuffle>(size, seed);
+  return std::make_unique<ComputedShuffle>(size, seed);
 }
 
 /// Draws examples with replacement, in proportion to their weights.
 class Weighted : public ComputedSampler {
  public:
-  Weighted(const Config& params, const Dataset& dataset, uint64_t seed) : seed_(seed) {
-    const bool balances = params.has("balance");
-    if (balances == params.has("weights")) {
-      throw params.error("",
+  struct Params {
+    std::optional<std::string> balance;
+    std::optional<std::string> weights;
+
+    void declare(Parameters& p) {
+      p.add("balance", balance, "label whose classes come equally often");
+      p.add("weights", weights, "label that holds each example's weight");
+    }
+  };
+
+  Weighted(const Params& params, const Config& config, const Dataset& dataset, uint64_t seed)
+      : seed_(seed) {
+    const bool balances = params.balance.has_value();
+    if (balances == params.weights.has_value()) {
+      throw config.error("",
                          "the sampler weighted needs either \"balance\", a key of classes that "
                          "should come equally often, or \"weights\", a key of weights");
     }
     const std::string path = balances ? "balance" : "weights";
-    const auto key = params.get<std::string>(path);
+    const std::string key = balances ? *params.balance : *params.weights;
     const at::Tensor labels = dataset.labels(key);
     if (!labels.defined() || labels.dim() != 1 || labels.size(0) != dataset.size()) {
-      throw params.error(path, fmt::format("the dataset has no label \"{}\" with one value per "
+      throw config.error(path, fmt::format("the dataset has no label \"{}\" with one value per "
                                            "example that is known without loading the examples; "
                                            "a dataset of your own returns them from `labels`",
                                            key));
@@ -156,7 +180,7 @@ class Weighted : public ComputedSampler {
     cumulative_.assign(data, data + values.numel());
     for (const double value : cumulative_) {
       if (std::isfinite(value) && (balances || value >= 0)) continue;
-      throw params.error(
+      throw config.error(
           path, fmt::format("the {} of an example is {}; {}", balances ? "class" : "weight", value,
                             balances ? "classes are numbers" : "weights are finite and 0 or more"));
     }
@@ -167,7 +191,7 @@ class Weighted : public ComputedSampler {
     }
     double total = 0;
     for (double& weight : cumulative_) weight = total += weight;
-    if (!(total > 0)) throw params.error(path, "the weights are all 0");
+    if (!(total > 0)) throw config.error(path, "the weights are all 0");
   }
 
   int64_t length() const override { return static_cast<int64_t>(cumulative_.size()); }
@@ -192,14 +216,8 @@ class Weighted : public ComputedSampler {
 
 STEPOP_REGISTER_SAMPLER(sequential, Sequential, {"The dataset's own order.", {}});
 STEPOP_REGISTER(samplers(), "shuffle", make_shuffle,
-                {"A new permutation in each epoch.",
-                 {{"order", "null",
-                   "stored: 8 bytes an example; computed: no memory, for any number of examples; "
-                   "null: stored for up to 2^24 examples"}}});
-STEPOP_REGISTER_SAMPLER(weighted, Weighted,
-                        {"Draws with replacement, by weight.",
-                         {{"balance", "null", "label whose classes come equally often"},
-                          {"weights", "null", "label that holds each example's weight"}}});
+                {"A new permutation in each epoch.", parameters_of<ShuffleParams>()});
+STEPOP_REGISTER_SAMPLER(weighted, Weighted, {"Draws with replacement, by weight."});
 
 }  // namespace
 

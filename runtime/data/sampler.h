@@ -133,7 +133,8 @@ class BatchOrder {
 
 }  // namespace stepop
 
-/// Registers a class with a constructor from (const Config&, const Dataset&, uint64_t seed).
+/// Registers a class with a constructor from (Params, const Config&, const Dataset&, uint64_t
+/// seed), without the Config if it does not want it.
 #define STEPOP_REGISTER_SAMPLER(name, Class, ...)                                           \
   STEPOP_REGISTER(                                                                          \
       ::stepop::samplers(), #name,                                                          \

@@ -253,10 +253,7 @@ void ImageText::Params::declare(Parameters& p) {
           one_of({"error", "drop", "empty"}));
   }
   p.add("lines", lines, "each line of a file is a caption, of which one is drawn each time");
-  const Config* config =
-      p.describe_optional("tokenizer", "component tokenizer",
-                          "bytes, {class: bpe, path: tokenizer.json} ...; null: texts alone");
-  if (config != nullptr) tokenizer = read_tokenizer(*config);
+  p.add("tokenizer", tokenizer, "bytes, {class: bpe, path: tokenizer.json} ...; null: texts alone");
   p.add("length", length, "most tokens of a caption; the others are cut off",
         at_least(1).at_most(kLongestCaption));
   images.declare(p);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,13 +33,22 @@ void check_key(const Config& params, const std::string& key, const Values& value
 
 class Within : public RecordFilter {
  public:
-  explicit Within(const Config& params)
-      : params_(params),
-        key_(params.get<std::string>("key")),
-        least_(params.get("least", -std::numeric_limits<double>::infinity())),
-        most_(params.get("most", std::numeric_limits<double>::infinity())) {
+  struct Params {
+    std::string key;
+    double least = -std::numeric_limits<double>::infinity();
+    double most = std::numeric_limits<double>::infinity();
+
+    void declare(Parameters& p) {
+      p.require("key", key, "such as class or json/width");
+      p.add("least", least, "the smallest");
+      p.add("most", most, "the largest");
+    }
+  };
+
+  Within(const Params& params, const Config& config)
+      : params_(config), key_(params.key), least_(params.least), most_(params.most) {
     if (!(least_ <= most_)) {
-      throw params.error("most",
+      throw config.error("most",
                          fmt::format("expected {} or more, as least is, found {}", least_, most_));
     }
   }
@@ -63,11 +73,24 @@ class Within : public RecordFilter {
 
 class Matches : public RecordFilter {
  public:
-  explicit Matches(const Config& params)
-      : params_(params),
-        key_(params.get("key", "text")),
-        pattern_(read_pattern(params, "pattern")),
-        leaves_out_(params.get("leave_out", false)) {}
+  struct Params {
+    std::string key = "text";
+    std::optional<NamePattern> pattern;
+    bool leave_out = false;
+
+    void declare(Parameters& p) {
+      p.add("key", key, "such as text, key or json/source");
+      const Config* config = p.describe_required("pattern", "regex", "the regular expression");
+      if (config != nullptr) pattern = read_pattern(*config, "pattern");
+      p.add("leave_out", leave_out, "true: all other records");
+    }
+  };
+
+  Matches(const Params& params, const Config& config)
+      : params_(config),
+        key_(params.key),
+        pattern_(*params.pattern),
+        leaves_out_(params.leave_out) {}
 
   bool operator()(const Example& example) const override {
     return pattern_.is_in(example.texts.at(key_)) != leaves_out_;
@@ -82,17 +105,10 @@ class Matches : public RecordFilter {
   bool leaves_out_;
 };
 
-STEPOP_REGISTER_RECORD_FILTER(within, Within,
-                              {"Records whose number lies between two.",
-                               {{"key", "", "such as class or json/width"},
-                                {"least", "-.inf", "the smallest"},
-                                {"most", ".inf", "the largest"}}});
+STEPOP_REGISTER_RECORD_FILTER(within, Within, {"Records whose number lies between two."});
 
 STEPOP_REGISTER_RECORD_FILTER(matches, Matches,
-                              {"Records whose text has a part that a regular expression matches.",
-                               {{"key", "text", "such as text, key or json/source"},
-                                {"pattern", "", "the regular expression"},
-                                {"leave_out", "false", "true: all other records"}}});
+                              {"Records whose text has a part that a regular expression matches."});
 
 }  // namespace
 

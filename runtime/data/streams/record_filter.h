@@ -14,7 +14,11 @@ namespace stepop {
 ///     /// Texts of few words.
 ///     class Short : public RecordFilter {
 ///      public:
-///       explicit Short(const Config& params) : most_(params.get("most", 10)) {}
+///       struct Params {
+///         int64_t most = 10;
+///         void declare(Parameters& p) { p.add("most", most, "words of a text"); }
+///       };
+///       explicit Short(const Params& params) : most_(params.most) {}
 ///       bool operator()(const Example& example) const override {
 ///         return std::ranges::count(example.texts.at("text"), ' ') < most_;
 ///       }
@@ -22,8 +26,7 @@ namespace stepop {
 ///      private:
 ///       int64_t most_;
 ///     };
-///     STEPOP_REGISTER_RECORD_FILTER(short, Short, {"Texts of few words.",
-///                                                  {{"most", "10", "words of a text"}}});
+///     STEPOP_REGISTER_RECORD_FILTER(short, Short, {"Texts of few words."});
 class RecordFilter {
  public:
   virtual ~RecordFilter() = default;
@@ -42,7 +45,8 @@ RecordFilterRegistry& record_filters();
 
 }  // namespace stepop
 
-/// Registers a class that is derived from RecordFilter and has a constructor from `const Config&`.
+/// Registers a class that is derived from RecordFilter and has a constructor from its `Params`, and
+/// its part of the config if it wants that.
 #define STEPOP_REGISTER_RECORD_FILTER(name, Class, ...)                                       \
   STEPOP_REGISTER(                                                                            \
       ::stepop::record_filters(), #name,                                                      \

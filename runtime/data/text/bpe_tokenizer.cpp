@@ -143,8 +143,19 @@ Frame read_post_processor(const JsonPart& part) {
 /// A `tokenizer.json` of the package `tokenizers` whose model is BPE.
 class BpeTokenizer : public Tokenizer {
  public:
-  explicit BpeTokenizer(const Config& params)
-      : BpeTokenizer(get_file(params, "path"), params.get("special_tokens", true)) {}
+  struct Params {
+    InputFile path;
+    bool special_tokens = true;
+
+    void declare(Parameters& p) {
+      p.require("path", path, "the tokenizer.json");
+      p.add("special_tokens", special_tokens,
+            "whether lines and documents get the tokens that the file adds at their ends");
+    }
+  };
+
+  explicit BpeTokenizer(const Params& params)
+      : BpeTokenizer(params.path.text, params.special_tokens) {}
 
   int64_t vocabulary_size() const override { return static_cast<int64_t>(size_); }
 
@@ -280,10 +291,7 @@ class BpeTokenizer : public Tokenizer {
 
 STEPOP_REGISTER_TOKENIZER(
     bpe, BpeTokenizer,
-    {"Byte pair encoding, as a tokenizer.json of the package `tokenizers` describes it.",
-     {{"path", "", "the tokenizer.json", true},
-      {"special_tokens", "true",
-       "whether lines and documents get the tokens that the file adds at their ends"}}});
+    {"Byte pair encoding, as a tokenizer.json of the package `tokenizers` describes it."});
 
 }  // namespace
 }  // namespace stepop

@@ -32,16 +32,21 @@ constexpr size_t kMostInMemory = 16 << 20;
 /// The number of lines or documents whose tokens are counted together.
 constexpr int64_t kCountedAtOnce = 1024;
 
-std::string get_separator_of_text(const Config& params) {
-  const auto separator = params.get("separator", "");
-  if (params.has("separator") && separator.empty()) {
-    throw params.error("separator", "expected a text, such as \"<|endoftext|>\" or \"\\n\\n\"");
-  }
-  return separator;
-}
+struct TextParams {
+  InputFile path;
+  std::string examples = "lines";
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::optional<std::string> separator;
+  std::optional<int64_t> length;
+  std::optional<int64_t> stride;
+  bool skip_empty = false;
+  std::optional<Path> cache;
 
-MappedFile open_text(const Config& params) {
-  MappedFile file(get_file(params, "path"));
+  void declare(Parameters& p);
+};
+
+MappedFile open_text(const std::string& path) {
+  MappedFile file(path);
   if (file.bytes().empty()) throw Error(file.path() + ": the file is empty");
   if (file.bytes().starts_with("\x1f\x8b")) {
     throw Error(file.path() + ": is compressed, and a text is read in place: gunzip it first");
@@ -57,11 +62,12 @@ at::Tensor tensor_of(std::span<const int32_t> ids) {
 
 /// The path of the file that keeps a text's numbers; `key` stands for everything on which they
 /// depend.
-std::string path_of_numbers(const Config& params, const MappedFile& file, uint64_t key) {
-  if (file.bytes().size() <= kMostInMemory && !params.has("cache")) return {};
+std::string path_of_numbers(const std::optional<Path>& cache, const MappedFile& file,
+                            uint64_t key) {
+  if (file.bytes().size() <= kMostInMemory && !cache) return {};
   std::string folder;
-  if (params.has("cache")) {
-    folder = params.get_path("cache");
+  if (cache) {
+    folder = cache->text;
   } else {
     folder = cache_folder("tokens");
     make_private_folder(folder);
@@ -84,16 +90,16 @@ uint64_t key_of_numbers(const Tokenizer& tokenizer, const MappedFile& file, std:
 /// of tokens; with any tokenizer except bytes, the first call encodes the whole text.
 class TextParts : public Dataset {
  public:
-  explicit TextParts(const Config& params)
-      : params_(params),
-        file_(open_text(params)),
-        tokenizer_(read_tokenizer(params)),
-        are_lines_(params.get<std::string>("examples", "lines") == "lines"),
-        separator_(are_lines_ ? "" : get_separator_of_text(params)),
-        length_(params.has("length") ? params.get_between("length", 1, kLongest, 1) : kLongest),
-        skips_empty_(are_lines_ && params.get("skip_empty", false)) {
+  TextParts(TextParams params, const Config& config)
+      : cache_(std::move(params.cache)),
+        file_(open_text(params.path.text)),
+        tokenizer_(std::move(params.tokenizer)),
+        are_lines_(params.examples == "lines"),
+        separator_(params.separator.value_or("")),
+        length_(params.length.value_or(kLongest)),
+        skips_empty_(params.skip_empty) {
     if (!are_lines_ && separator_.empty()) {
-      throw params.error("separator",
+      throw config.error("separator",
                          "documents need the text that separates them, such as "
                          "\"<|endoftext|>\" or \"\\n\\n\"");
     }
@@ -153,12 +159,12 @@ class TextParts : public Dataset {
     if (!tokenizer_->is_of_bytes()) {
       const auto how = fmt::format("lengths {} {} {}", are_lines_, length_, skips_empty_);
       source.key = key_of_numbers(*tokenizer_, file_, how, separator_);
-      source.path = path_of_numbers(params_, file_, source.key);
+      source.path = path_of_numbers(cache_, file_, source.key);
     }
     return store_numbers(source);
   }
 
-  Config params_;
+  std::optional<Path> cache_;
   MappedFile file_;
   std::unique_ptr<Tokenizer> tokenizer_;
   bool are_lines_;
@@ -176,22 +182,19 @@ class TextParts : public Dataset {
 /// token.
 class TextWindows : public Dataset {
  public:
-  explicit TextWindows(const Config& params)
-      : file_(open_text(params)),
-        tokenizer_(read_tokenizer(params)),
-        separator_(get_separator_of_text(params)),
-        length_(params.get_at_least("length", 1)),
-        stride_(params.get_between("stride", 1, kLongest, length_)) {
-    if (length_ > kLongest) {
-      throw params.error("length", fmt::format("expected {} or less", with_thousands(kLongest)));
-    }
+  TextWindows(TextParams params, const Config& config)
+      : file_(open_text(params.path.text)),
+        tokenizer_(std::move(params.tokenizer)),
+        separator_(params.separator.value_or("")),
+        length_(*params.length),
+        stride_(params.stride.value_or(length_)) {
     if (tokenizer_->is_of_bytes()) {
       count_ = static_cast<int64_t>(file_.bytes().size());
     } else {
-      encode_all(params);
+      encode_all(params.cache);
     }
     if (count_ <= length_) {
-      throw params.error(
+      throw config.error(
           "length", fmt::format("a window needs {} tokens and the one that follows; {} has {}",
                                 with_thousands(length_), file_.path(), with_thousands(count_)));
     }
@@ -250,7 +253,7 @@ class TextWindows : public Dataset {
   }
 
   /// Encodes each document, or each piece of some lines, separately.
-  void encode_all(const Config& params) {
+  void encode_all(const std::optional<Path>& cache) {
     const TextPieces pieces(file_.bytes(), separator_);
     const std::vector<size_t> ends = pieces.block_ends();
     NumbersSource source;
@@ -273,7 +276,7 @@ class TextWindows : public Dataset {
       return ids;
     };
     source.key = key_of_numbers(*tokenizer_, file_, "windows", separator_);
-    source.path = path_of_numbers(params, file_, source.key);
+    source.path = path_of_numbers(cache, file_, source.key);
     ids_ = store_numbers(source);
     count_ = static_cast<int64_t>(ids_.values().size());
   }
@@ -287,29 +290,50 @@ class TextWindows : public Dataset {
   int64_t count_ = 0;  ///< The number of tokens.
 };
 
-std::unique_ptr<Dataset> make_text(const Config& params) {
-  const auto examples = params.get("examples", "lines");
-  if (examples == "lines" || examples == "documents") return std::make_unique<TextParts>(params);
-  if (examples == "windows") return std::make_unique<TextWindows>(params);
-  throw params.error("examples",
-                     fmt::format("expected lines, documents or windows, found \"{}\"", examples));
+void TextParams::declare(Parameters& p) {
+  p.require("path", path, "the file");
+  p.require("tokenizer", tokenizer,
+            "bytes, {class: characters, of: FILE} or {class: bpe, path: tokenizer.json}");
+  p.add("examples", examples, "lines, documents, or windows of a fixed number of tokens",
+        one_of({"lines", "documents", "windows"}));
+  const bool is_described = tokenizer == nullptr;
+  const bool are_lines = is_described || examples == "lines";
+  const bool are_windows = is_described || examples == "windows";
+  const Config* config = nullptr;
+  if (is_described || !are_lines) {
+    config = p.describe_optional("separator", "text", "the text between two documents");
+  }
+  if (config != nullptr) separator = config->get<std::string>("separator");
+  if (separator && separator->empty()) {
+    throw config->error("separator", "expected a text, such as \"<|endoftext|>\" or \"\\n\\n\"");
+  }
+  const Range tokens = at_least(1).at_most(kLongest);
+  constexpr const char* kLength =
+      "tokens of a window; of a line or document: the most, others are cut";
+  examples == "windows" ? p.require("length", length, kLength, tokens)
+                        : p.add("length", length, kLength, tokens);
+  if (are_windows) {
+    p.add("stride", stride, "tokens from one window to the next; null: length", tokens);
+  }
+  if (are_lines) {
+    p.add("skip_empty", skip_empty, "whether lines without a character are left out");
+  }
+  p.add("cache", cache,
+        "folder for the tokens of windows, 4 bytes each, and for lengths; null: memory for a text "
+        "up to 16 MB, else the folder tokens of stepop's cache");
 }
 
-STEPOP_REGISTER(
-    datasets(), "Text", make_text,
-    {"Lines, documents or windows of a text file of any size, as tokens.",
-     {{"path", "", "the file", true},
-      {"tokenizer", "",
-       "bytes, {class: characters, of: FILE} or {class: bpe, path: tokenizer.json}"},
-      {"examples", "lines", "lines, documents, or windows of a fixed number of tokens"},
-      {"separator", "null", "the text between two documents"},
-      {"length", "null", "tokens of a window; of a line or document: the most, others are cut"},
-      {"stride", "null", "tokens from one window to the next; null: length"},
-      {"skip_empty", "false", "whether lines without a character are left out"},
-      {"cache", "null",
-       "folder for the tokens of windows, 4 bytes each, and for lengths; null: memory for a text "
-       "up to 16 MB, else the folder tokens of stepop's cache",
-       true}}});
+std::unique_ptr<Dataset> make_text(const Config& config) {
+  auto params = read_parameters<TextParams>(config);
+  if (params.examples == "windows") {
+    return std::make_unique<TextWindows>(std::move(params), config);
+  }
+  return std::make_unique<TextParts>(std::move(params), config);
+}
+
+STEPOP_REGISTER(datasets(), "Text", make_text,
+                {"Lines, documents or windows of a text file of any size, as tokens.",
+                 parameters_of<TextParams>()});
 
 }  // namespace
 }  // namespace stepop

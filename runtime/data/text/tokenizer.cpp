@@ -52,8 +52,18 @@ class Bytes : public Tokenizer {
 /// The characters of a text, sorted by code point.
 class Characters : public Tokenizer {
  public:
-  explicit Characters(const Config& params) : ids_(0x110000, -1) {
-    const std::string path = get_file(params, "of");
+  struct Params {
+    InputFile of;
+    std::optional<std::string> unknown;
+
+    void declare(Parameters& p) {
+      p.require("of", of, "the text whose characters there are, such as the training data");
+      p.add("unknown", unknown, "the character that stands for others; null: those are an error");
+    }
+  };
+
+  Characters(const Params& params, const Config& config) : ids_(0x110000, -1) {
+    const std::string& path = params.of.text;
     const MappedFile file(path);
     const std::string_view text = file.bytes();
     for (size_t at = 0; at < text.size();) {
@@ -65,11 +75,11 @@ class Characters : public Tokenizer {
       }
       ids_[next_character(text, at)] = 0;
     }
-    const auto unknown = params.get("unknown", "");
+    const std::string unknown = params.unknown.value_or("");
     size_t end = 0;
     if (!unknown.empty()) {
       if (utf8_length(unknown) != unknown.size()) {
-        throw params.error("unknown", "expected one character, such as \"?\"");
+        throw config.error("unknown", "expected one character, such as \"?\"");
       }
       unknown_ = next_character(unknown, end);
       ids_[*unknown_] = 0;
@@ -80,7 +90,7 @@ class Characters : public Tokenizer {
       characters_.push_back(c);
       append_character(alphabet_, c);
     }
-    if (characters_.empty()) throw params.error("of", "the file is empty: " + path);
+    if (characters_.empty()) throw config.error("of", "the file is empty: " + path);
   }
 
   int64_t vocabulary_size() const override { return static_cast<int64_t>(characters_.size()); }
@@ -134,9 +144,7 @@ class Characters : public Tokenizer {
 STEPOP_REGISTER_TOKENIZER(bytes, Bytes, {"Each byte is a token: 256 ids, for any file.", {}});
 STEPOP_REGISTER_TOKENIZER(
     characters, Characters,
-    {"Each character is a token; its id is its place among those of a text.",
-     {{"of", "", "the text whose characters there are, such as the training data", true},
-      {"unknown", "null", "the character that stands for others; null: those are an error"}}});
+    {"Each character is a token; its id is its place among those of a text."});
 
 }  // namespace
 }  // namespace stepop

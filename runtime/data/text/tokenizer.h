@@ -48,9 +48,21 @@ TokenizerRegistry& tokenizers();
 /// The tokenizer that a config names at `key`: `bytes`, or `{class: bpe, path: tokenizer.json}`.
 std::unique_ptr<Tokenizer> read_tokenizer(const Config& config, std::string_view key = "tokenizer");
 
+/// A tokenizer in a component's `Params`.
+template <>
+struct ParameterOf<std::unique_ptr<Tokenizer>> {
+  static std::unique_ptr<Tokenizer> read(const Config& config, std::string_view path,
+                                         const Allowed&) {
+    return read_tokenizer(config, path);
+  }
+  static Value shown(const std::unique_ptr<Tokenizer>&) { return {}; }
+  static std::string kind() { return "component tokenizer"; }
+};
+
 }  // namespace stepop
 
-/// Registers a class with a constructor from `const Config&`.
+/// Registers a class with a constructor from its `Params`, and its part of the config if it wants
+/// that.
 #define STEPOP_REGISTER_TOKENIZER(name, Class, ...)                                           \
   STEPOP_REGISTER(                                                                            \
       ::stepop::tokenizers(), #name,                                                          \
