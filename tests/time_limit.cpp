@@ -14,8 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,9 +51,12 @@ struct NamesTestCase : doctest::IReporter {
 };
 REGISTER_LISTENER("names_test_case", 1, NamesTestCase);
 
+/// Empty for a process that has ended, even between the opening and the reading of its file, where
+/// an istreambuf_iterator would throw.
 std::string content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 struct Process {

@@ -167,7 +167,9 @@ Distance distance_of(const std::string& name, const std::string& from = "",
   return distance;
 }
 
-constexpr double kSameLoss = 1e-5;
+/// The largest seen is 8e-6 with AVX-512, 1.5e-5 with AVX2.
+constexpr double kSameLoss = 3e-5;
+constexpr double kOtherLoss = 1e-4;
 constexpr double kSameWeights = 1e-3;
 
 TEST_CASE("networks of timm, torchvision, transformers and peft train as in PyTorch's own loop") {
@@ -205,7 +207,7 @@ TEST_CASE("the comparison of those networks sees one wrong number of a training"
     const Distance distance = distance_of(network, from, to);
     CAPTURE(distance.loss);
     CAPTURE(distance.weights);
-    CHECK((distance.loss > 10 * kSameLoss || distance.weights > 10 * kSameWeights));
+    CHECK((distance.loss > kOtherLoss || distance.weights > 10 * kSameWeights));
   }
 }
 
