@@ -12,6 +12,7 @@
 #include "runtime/core/base/interrupt_scope.h"
 #include "runtime/core/programs/python.h"
 #include "runtime/core/value/yaml_writer.h"
+#include "runtime/data/class_numbers.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/python/python_object.h"
 #include "runtime/data/python/python_server.h"
@@ -34,33 +35,61 @@ std::string read_keys(const Config& params) {
   return to_json(keys);
 }
 
-std::string given_python(const Config& params) {
-  return params.has("python") ? params.get<std::string>("python") : std::string();
-}
-
-PythonSetup read_setup(const Config& params) {
+struct PythonParams {
   PythonSetup setup;
-  setup.place = params.path();
-  setup.python = find_user_python(given_python(params));
-  params.set_default("folder", Value(std::filesystem::current_path().string()));
-  setup.folder = get_folder(params, "folder");
-  setup.object = read_python_object(params, "object", "Train");
-  setup.kwargs = read_python_kwargs(params);
-  setup.keys = read_keys(params);
-  if (params.has("collate_fn"))
-    setup.collate_fn = read_python_object(params, "collate_fn", "Train");
-  setup.resume = params.get<std::string>("resume", "state");
-  if (setup.resume != "state" && setup.resume != "skip") {
-    throw params.error("resume", fmt::format("expected state or skip, found \"{}\"", setup.resume));
-  }
-  return setup;
-}
+  std::optional<std::string> python;
+  bool has_unknown = false;
+  double timeout = 0;
+  std::string resume = "state";
 
-double read_timeout(const Config& params) {
-  const auto seconds = params.get<double>("timeout", 0.0);
-  if (seconds >= 0) return seconds;
-  throw params.error("timeout", fmt::format("expected 0 or more seconds, found {:g}", seconds));
-}
+  void declare(Parameters& p) {
+    const Config* config = p.describe_required(
+        "object", "text", "the class, or a function that makes the dataset: my_data.py:Train");
+    p.describe({"kwargs", "{}", "the arguments of the class or function", false, {.kind = "map"}});
+    p.describe_optional("keys", "list of text | map",
+                        "names for the parts of an example, [image, class], or {image: its own "
+                        "name}; by default its own names");
+    p.describe_optional("collate_fn", "text",
+                        "makes a batch of examples: my_data.py:collate; by default the dataset's "
+                        "own collate_fn, else they are stacked");
+    p.describe({"folder", ".", "the current folder of Python", true, {.kind = "path"}});
+    p.add("python", python, "the Python, by default that of the active environment");
+    add_unknown_classes(p, has_unknown,
+                        "a class that the dataset names and the training does not have is an "
+                        "error; id: it has the number behind the last class");
+    p.add("timeout", timeout, "seconds that an example may take; 0: any time", at_least(0));
+    p.add("resume", resume,
+          "of an iterable dataset: its state_dict brings a resume to its place; skip: all earlier "
+          "examples of the pass are read again",
+          one_of({"state", "skip"}));
+    p.describe({"shuffle",
+                "false",
+                "of an iterable dataset: {buffer: 1000} draws from so many examples in memory",
+                false,
+                {.kind = "bool | map"}});
+    p.describe({"examples",
+                "null",
+                "of an iterable dataset: how many there are in a pass",
+                false,
+                {.kind = "int", .range = at_least(1)}});
+    if (config != nullptr) read_setup(*config);
+  }
+
+ private:
+  void read_setup(const Config& config) {
+    setup.place = config.path();
+    setup.python = find_user_python(python.value_or(""));
+    config.set_default("folder", Value(std::filesystem::current_path().string()));
+    setup.folder = get_folder(config, "folder");
+    setup.object = read_python_object(config, "object", "Train");
+    setup.kwargs = read_python_kwargs(config);
+    setup.keys = read_keys(config);
+    if (config.has("collate_fn")) {
+      setup.collate_fn = read_python_object(config, "collate_fn", "Train");
+    }
+    setup.resume = resume;
+  }
+};
 
 /// A map-style dataset of Python. Each thread that asks for examples has a worker process for the
 /// time of its request.
@@ -151,44 +180,25 @@ class PythonDataset : public Dataset {
 };
 
 /// A map-style dataset, or the stream of an iterable one.
-std::unique_ptr<Dataset> make_dataset(const Config& params) {
-  const double timeout = read_timeout(params);
-  const auto server = std::make_shared<PythonServer>(read_setup(params), InterruptScope::current());
-  const auto object = params.get<std::string>("object");
-  ClassRenumberings classes(params, server->facts().classes, object);
+std::unique_ptr<Dataset> make_dataset(const Config& config) {
+  const auto params = read_parameters<PythonParams>(config);
+  const double timeout = params.timeout;
+  const auto server = std::make_shared<PythonServer>(params.setup, InterruptScope::current());
+  const auto object = config.get<std::string>("object");
+  ClassRenumberings classes(config, server->facts().classes, object);
   if (!server->facts().is_iterable) {
-    return std::make_unique<PythonDataset>(server, object, python_choice(given_python(params)),
-                                           std::move(classes), timeout);
+    return std::make_unique<PythonDataset>(
+        server, object, python_choice(params.python.value_or("")), std::move(classes), timeout);
   }
-  params.set_default("shuffle", Value(false));
-  return std::make_unique<StreamDataset>(params, [server, classes, timeout](const Config&) {
+  config.set_default("shuffle", Value(false));
+  return std::make_unique<StreamDataset>(config, [server, classes, timeout](const Config&) {
     return std::make_unique<PythonStream>(server, classes, timeout);
   });
 }
 
-STEPOP_REGISTER(
-    datasets(), "Python", make_dataset,
-    {"Any dataset of PyTorch, in Python, in worker processes beside the training.",
-     {{"object", "", "the class, or a function that makes the dataset: my_data.py:Train"},
-      {"kwargs", "{}", "the arguments of the class or function"},
-      {"keys", "null",
-       "names for the parts of an example, [image, class], or {image: its own name}; by default "
-       "its own names"},
-      {"collate_fn", "null",
-       "makes a batch of examples: my_data.py:collate; by default the "
-       "dataset's own collate_fn, else they are stacked"},
-      {"folder", ".", "the current folder of Python", true},
-      {"python", "python3", "the Python, by default that of the active environment"},
-      {"unknown", "error",
-       "a class that the dataset names and the training does not have is an error; id: it has the "
-       "number behind the last class"},
-      {"timeout", "0", "seconds that an example may take; 0: any time"},
-      {"resume", "state",
-       "of an iterable dataset: its state_dict brings a resume to its place; skip: all earlier "
-       "examples of the pass are read again"},
-      {"shuffle", "false",
-       "of an iterable dataset: {buffer: 1000} draws from so many examples in memory"},
-      {"examples", "null", "of an iterable dataset: how many there are in a pass"}}});
+STEPOP_REGISTER(datasets(), "Python", make_dataset,
+                {"Any dataset of PyTorch, in Python, in worker processes beside the training.",
+                 parameters_of<PythonParams>()});
 
 }  // namespace
 }  // namespace stepop
