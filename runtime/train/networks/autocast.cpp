@@ -12,7 +12,9 @@ namespace stepop {
 Precision read_precision(const Config& config) {
   const Value* value = config.has("precision") ? config.peek("precision") : nullptr;
   if (value == nullptr || value->is_text()) {
-    const auto name = own_key<std::string>(config, "precision");
+    // Another text is answered below, with what other programs call these.
+    const auto name = value == nullptr ? own_key<std::string>(config, "precision")
+                                       : config.get<std::string>("precision");
     if (name != "float16" && config.has("loss_scale")) {
       throw config.error("loss_scale", "losses are scaled with precision: float16 alone");
     }

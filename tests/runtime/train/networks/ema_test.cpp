@@ -100,7 +100,8 @@ TEST_CASE("with a decay by a power law each average is that of ema_pytorch") {
   for (const auto& [name, decay] : file.metadata) {
     const auto network = std::make_shared<torch::nn::Module>();
     const at::Tensor weight = network->register_parameter("weight", weights[0].clone());
-    Ema ema(Config(parse_yaml("decay: " + decay, {"test.yaml", 0})), false);
+    const Config config(parse_yaml("ema: {decay: " + decay + "}", {"test.yaml", 0}));
+    Ema ema(config.at("ema"), false);
     ema.add("model", network);
     ema.start();
     for (int64_t step = 0; step < weights.size(0); ++step) {
