@@ -38,10 +38,16 @@ std::string default_text(const Value& value) {
   return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
+/// `text` is the number as the message shows it.
 void check_number(const Config& config, std::string_view path, double number,
-                  const Allowed& allowed) {
-  if (!allowed.range.is_limited() || allowed.range.contains(number)) return;
-  throw config.error(path, fmt::format("expected {}, found {}", allowed.range.text(), number));
+                  const std::string& text, const Range& range) {
+  if (!range.is_limited() || range.contains(number)) return;
+  std::string allowed = range.text();
+  if (range.highest >= kNoLimit && range.highest < Range().highest) {
+    const Range above{.lowest = range.lowest, .has_lowest = range.has_lowest};
+    allowed = above.contains(number) ? fmt::format("{:.0f} or less", range.highest) : above.text();
+  }
+  throw config.error(path, fmt::format("expected {}, found {}", allowed, text));
 }
 
 template <class T>
@@ -54,7 +60,7 @@ void check_value(const Config& config, std::string_view path, const T& value,
     throw config.error(path, fmt::format("expected {}{}{}, found \"{}\"", fmt::join(first, ", "),
                                          first.empty() ? "" : " or ", names.back(), value));
   } else if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
-    check_number(config, path, static_cast<double>(value), allowed);
+    check_number(config, path, static_cast<double>(value), fmt::format("{}", value), allowed.range);
   }
 }
 

@@ -27,7 +27,7 @@ Trigger default_log_trigger(const Config& config, int64_t steps_per_epoch) {
   if (frequency != nullptr && !frequency->is_int()) {
     return {config, "log_freq", steps_per_epoch};
   }
-  const auto full = own_key<int64_t>(config, "log_freq");
+  const auto full = config.get_at_least("log_freq", 1, own_default("log_freq").as_int());
   return Trigger::every_steps(static_cast<double>(std::min(start, full)), 2,
                               static_cast<double>(full))
       .and_at_end();

@@ -230,7 +230,7 @@ TEST_CASE("a mistake in the config is placed and says what would be right") {
   CHECK(refused("{metric: a/b, patience: 1, mode: max, min_delta: -0.1}") ==
         "test.yaml:1: stop_when/min_delta: expected 0 or more, found -0.1");
   CHECK(refused("{metric: a/b, patience: 1, mode: max, min_delta: .nan}") ==
-        "test.yaml:1: stop_when/min_delta: expected 0 or more, found .nan");
+        "test.yaml:1: stop_when/min_delta: expected 0 or more, found nan");
   const Config misspelt = config_of("{metric: a/b, patience: 1, mode: max, min_detla: 1}");
   const StopWhen stop(misspelt, 1);
   CHECK(misspelt.unknown_keys() ==
