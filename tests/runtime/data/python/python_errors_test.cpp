@@ -146,7 +146,7 @@ TEST_CASE("mistakes in the config are refused at their place") {
   CHECK(files.message("Small", "resume: often") ==
         "test.yaml:1: data/resume: expected state or skip, found \"often\"");
   CHECK(files.message("Small", "timeout: -1") ==
-        "test.yaml:1: data/timeout: expected 0 or more seconds, found -1");
+        "test.yaml:1: data/timeout: expected 0 or more, found -1");
   CHECK(message("object: ''") ==
         "test.yaml:1: data/object: expected \"my_data.py:Train\" or \"package.module:Name\", found "
         "\"\"");

@@ -338,7 +338,7 @@ TEST_CASE("weights of 16 bits have averages of 32, tied ones a common one") {
   };
   const auto network = std::make_shared<Tied>();
   at::Tensor weight = network->named_parameters()["first"];
-  Ema ema(test_config("decay: 0.999"), false);
+  Ema ema(test_config("ema: {decay: 0.999}").at("ema"), false);
   ema.add("tied", network);
   ema.start();
   weight.detach().fill_(1);
@@ -360,7 +360,7 @@ TEST_CASE("a network without parameters has averages without any, integers are n
   const auto with = [](const at::Tensor& parameter) {
     const auto network = std::make_shared<torch::nn::Module>();
     if (parameter.defined()) network->register_parameter("counts", parameter, false);
-    Ema ema(test_config("decay: 0.5"), false);
+    Ema ema(test_config("ema: {decay: 0.5}").at("ema"), false);
     ema.add("fixed", network);
     ema.start();
     ema.update(0);
