@@ -196,11 +196,9 @@ TEST_CASE("a scale that cannot be is told") {
     return message_of([&] { TestRun run(trainer_config("num_steps: 1\n" + more)); });
   };
   CHECK(message("precision: float16\nloss_scale: {init_scale: 0.5}")
-            .find("loss_scale/init_scale: expected 1 or more, found 0.5") !=
-        std::string::npos);
+            .find("loss_scale/init_scale: expected 1 or more, found 0.5") != std::string::npos);
   CHECK(message("precision: float16\nloss_scale: {growth_interval: 0}")
-            .find("loss_scale/growth_interval: expected 1 or more, found 0") !=
-        std::string::npos);
+            .find("loss_scale/growth_interval: expected 1 or more, found 0") != std::string::npos);
   CHECK(message("precision: bfloat16\nloss_scale: {init_scale: 2}")
             .find("loss_scale: losses are scaled with precision: float16 alone") !=
         std::string::npos);
