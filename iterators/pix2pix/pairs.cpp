@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
 
 #include "eval_out/callbacks/row_values.h"
 #include "iterators/metrics/similarity.h"
@@ -26,15 +28,28 @@ at::Tensor side_by_side(const at::Tensor& input, const at::Tensor& fake, const a
 
 namespace {
 
+struct PairParams {
+  std::string input = "input";
+  std::string fake = "fake";
+  std::string target = "target";
+  int64_t count = 12;
+
+  void declare(Parameters& p) {
+    p.add("input", input, "the key of what went in, in the outputs or the dataset");
+    p.add("fake", fake, "the key of what came out, in the outputs");
+    p.add("target", target, "the key of what should have, in the outputs or the dataset");
+    p.add("count", count, "pairs in the picture", at_least(1));
+  }
+};
+
 /// The values that the callback reads from an evaluation.
 struct Pairs {
   using From = RowValues::From;
 
-  explicit Pairs(const CallbackArguments& arguments)
-      : input(arguments, arguments.params.get("input", "input"), "input", From::kFileOrDataset),
-        fake(arguments, arguments.params.get("fake", "fake"), "fake", From::kFile),
-        target(arguments, arguments.params.get("target", "target"), "target",
-               From::kFileOrDataset) {
+  Pairs(const CallbackArguments& arguments, const PairParams& params)
+      : input(arguments, params.input, "input", From::kFileOrDataset),
+        fake(arguments, params.fake, "fake", From::kFile),
+        target(arguments, params.target, "target", From::kFileOrDataset) {
     check_images(fake);
     check_images(target);
     check_pair(fake, target);
@@ -77,9 +92,9 @@ double psnr_of_fakes(const CallbackArguments& arguments, const Pairs& pairs) {
   return sum / static_cast<double>(pairs.fake.rows());
 }
 
-Logs show_pairs(const CallbackArguments& arguments) {
-  const Pairs pairs(arguments);
-  const int64_t count = std::min(arguments.params.get_at_least("count", 1, 12), pairs.fake.rows());
+Logs show_pairs(const CallbackArguments& arguments, const PairParams& params) {
+  const Pairs pairs(arguments, params);
+  const int64_t count = std::min(params.count, pairs.fake.rows());
   const double constant = psnr_of_constant(arguments, pairs);
   const double psnr = psnr_of_fakes(arguments, pairs);
   return {.scalars = {{"psnr", psnr},
@@ -93,11 +108,7 @@ Logs show_pairs(const CallbackArguments& arguments) {
 STEPOP_REGISTER_CALLBACK(
     image_pairs, show_pairs,
     {"A picture of pairs, what went in, what came out and what should have; and PSNR in dB beside "
-     "that of the best constant image.",
-     {{"input", "input", "the key of what went in, in the outputs or the dataset"},
-      {"fake", "fake", "the key of what came out, in the outputs"},
-      {"target", "target", "the key of what should have, in the outputs or the dataset"},
-      {"count", "12", "pairs in the picture"}}});
+     "that of the best constant image."});
 STEPOP_CALLBACK_KEYS(image_pairs, {"input"}, {"fake", KeyParameter::From::kFile}, {"target"});
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <fmt/format.h>
 
 #include "runtime/data/dataset.h"
 
@@ -12,53 +11,51 @@ namespace {
 constexpr int64_t kLeastSize = 32;
 constexpr int64_t kMostNumber = int64_t{1} << 40;
 
-int64_t get_between(const Config& params, const char* key, int64_t least, int64_t most,
-                    int64_t fallback) {
-  const int64_t number = params.get_at_least(key, least, fallback);
-  if (number <= most) return number;
-  throw params.error(key, fmt::format("expected {} or less, found {}", most, number));
-}
-
 }  // namespace
 
-Figures::Figures(const Config& params)
-    : image_size_(get_between(params, "size", kLeastSize, kMostStickmanSize, 64)),
-      examples_(get_between(params, "examples", 1, kMostNumber, 10000)),
-      num_people_(get_between(params, "num_people", 1, kMostNumber, 1000)),
-      seed_(static_cast<uint64_t>(params.get_at_least("seed", 0, 0))),
-      offset_(get_between(params, "offset", 0, kMostNumber, 0)),
-      style_(get_stickman_style(params, {.line_width = 2, .joint_radius = 1})),
-      has_keypoints_(params.get("keypoints", false)) {}
+void Figures::Params::declare(Parameters& p) {
+  p.add("size", size, "pixels a side", at_least(kLeastSize).at_most(kMostStickmanSize));
+  p.add("examples", examples, "how many", at_least(1).at_most(kMostNumber));
+  p.add("num_people", num_people, "example i shows person i mod num_people",
+        at_least(1).at_most(kMostNumber));
+  p.add("seed", seed, "of the people and the poses", at_least(0));
+  p.add("offset", offset, "number of the first person and pose; beyond those of train: held out",
+        at_least(0).at_most(kMostNumber));
+  declare_stickman_style(p, style);
+  p.add("keypoints", keypoints, "true: keypoints as well, the joints of the target in pixels");
+}
 
 Appearance Figures::appearance_of(int64_t index) const {
-  check_index(index, examples_);
-  Random random(mix_seed({seed_, seed_of("person"), static_cast<uint64_t>(person_of(index))}));
+  check_index(index, p_.examples);
+  Random random(mix_seed({static_cast<uint64_t>(p_.seed), seed_of("person"),
+                          static_cast<uint64_t>(person_of(index))}));
   return random_appearance(random);
 }
 
 Pose Figures::pose_of(int64_t index) const {
-  check_index(index, examples_);
-  Random random(mix_seed({seed_, seed_of("pose"), static_cast<uint64_t>(offset_ + index)}));
+  check_index(index, p_.examples);
+  Random random(mix_seed(
+      {static_cast<uint64_t>(p_.seed), seed_of("pose"), static_cast<uint64_t>(p_.offset + index)}));
   return random_pose(random);
 }
 
 Pose Figures::appearance_pose_of(int64_t index) const {
-  check_index(index, examples_);
-  Random random(
-      mix_seed({seed_, seed_of("appearance pose"), static_cast<uint64_t>(offset_ + index)}));
+  check_index(index, p_.examples);
+  Random random(mix_seed({static_cast<uint64_t>(p_.seed), seed_of("appearance pose"),
+                          static_cast<uint64_t>(p_.offset + index)}));
   return random_pose(random);
 }
 
 void Figures::draw(int64_t index, float* stickman, float* appearance, float* target) const {
   const Appearance person = appearance_of(index);
   const Pose pose = pose_of(index);
-  draw_stickman(joints_of(pose, image_size_), image_size_, style_, openpose_18(), stickman);
-  draw_figure(person, appearance_pose_of(index), image_size_, appearance);
-  draw_figure(person, pose, image_size_, target);
+  draw_stickman(joints_of(pose, p_.size), p_.size, p_.style, openpose_18(), stickman);
+  draw_figure(person, appearance_pose_of(index), p_.size, appearance);
+  draw_figure(person, pose, p_.size, target);
 }
 
 Example Figures::get(int64_t index, Random& /*random*/) const {
-  const auto empty_image = [&] { return at::empty({3, image_size_, image_size_}, at::kFloat); };
+  const auto empty_image = [&] { return at::empty({3, p_.size, p_.size}, at::kFloat); };
   at::Tensor stickman = empty_image();
   at::Tensor appearance = empty_image();
   at::Tensor target = empty_image();
@@ -69,10 +66,10 @@ Example Figures::get(int64_t index, Random& /*random*/) const {
                               {"target", target},
                               {"person", at::scalar_tensor(person_of(index), at::kLong)}},
                   .texts = {}};
-  if (!has_keypoints_) return example;
+  if (!p_.keypoints) return example;
   at::Tensor keypoints = at::empty({std::tuple_size_v<Joints>, 2}, at::kFloat);
   auto* number = keypoints.mutable_data_ptr<float>();
-  for (const Joint& joint : joints_of(pose_of(index), image_size_)) {
+  for (const Joint& joint : joints_of(pose_of(index), p_.size)) {
     *number++ = static_cast<float>(joint.x);
     *number++ = static_cast<float>(joint.y);
   }
@@ -82,11 +79,9 @@ Example Figures::get(int64_t index, Random& /*random*/) const {
 
 std::optional<Batch> Figures::get_batch(std::span<const int64_t> indices,
                                         std::span<Random> /*randoms*/) const {
-  if (has_keypoints_) return std::nullopt;
+  if (p_.keypoints) return std::nullopt;
   const auto count = static_cast<int64_t>(indices.size());
-  const auto empty_images = [&] {
-    return at::empty({count, 3, image_size_, image_size_}, at::kFloat);
-  };
+  const auto empty_images = [&] { return at::empty({count, 3, p_.size, p_.size}, at::kFloat); };
   at::Tensor stickmen = empty_images();
   at::Tensor appearances = empty_images();
   at::Tensor targets = empty_images();
@@ -95,7 +90,7 @@ std::optional<Batch> Figures::get_batch(std::span<const int64_t> indices,
   auto* appearance = appearances.mutable_data_ptr<float>();
   auto* target = targets.mutable_data_ptr<float>();
   auto* person = people.mutable_data_ptr<int64_t>();
-  const int64_t values = 3 * image_size_ * image_size_;
+  const int64_t values = 3 * p_.size * p_.size;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t index = indices[static_cast<size_t>(i)];
     draw(index, stickman + i * values, appearance + i * values, target + i * values);
@@ -110,22 +105,13 @@ std::optional<Batch> Figures::get_batch(std::span<const int64_t> indices,
 
 at::Tensor Figures::labels(std::string_view key) const {
   if (key != "person") return {};
-  at::Tensor people = at::empty({examples_}, at::kLong);
+  at::Tensor people = at::empty({p_.examples}, at::kLong);
   auto* person = people.mutable_data_ptr<int64_t>();
-  for (int64_t i = 0; i < examples_; ++i) person[i] = person_of(i);
+  for (int64_t i = 0; i < p_.examples; ++i) person[i] = person_of(i);
   return people;
 }
 
 STEPOP_REGISTER_DATASET(
-    Figures,
-    {"Made-up clothed people in random poses: stick figure, appearance and target.",
-     {{"size", "64", "pixels a side"},
-      {"examples", "10000", "how many"},
-      {"num_people", "1000", "example i shows person i mod num_people"},
-      {"seed", "0", "of the people and the poses"},
-      {"offset", "0", "number of the first person and pose; beyond those of train: held out"},
-      {"line_width", "2", "of the stick figure, in pixels"},
-      {"joint_radius", "1", "of the stick figure, in pixels"},
-      {"keypoints", "false", "true: keypoints as well, the joints of the target in pixels"}}});
+    Figures, {"Made-up clothed people in random poses: stick figure, appearance and target."});
 
 }  // namespace stepop::vunet

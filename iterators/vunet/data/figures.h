@@ -13,18 +13,27 @@ namespace stepop::vunet {
 /// and `stickman`, the target's joints drawn by draw_stickman; each float [3, size, size] in
 /// [-1, 1]. `person`, int64 [], is the person's number.
 ///
-/// Parameters: `size` = 64, pixels a side, 32 to 4096; `examples` = 10000; `num_people` = 1000;
-/// `seed` = 0; `offset` = 0, the number of the first person and of the first pair of poses: two
-/// datasets of one seed share no person and no pose when they share no numbers, so a validation
-/// split with an offset beyond `examples` and `num_people` of the training split is held out;
-/// `line_width` = 2 and `joint_radius` = 1 of the stick figure, in pixels, for small images;
-/// `keypoints`, true to add the target's joints as `keypoints`, float [18, 2], in pixels, (0, 0)
-/// for hidden joints.
+/// `offset` is the number of the first person and of the first pair of poses: two datasets of one
+/// seed share no person and no pose when they share no numbers, so a validation split with an
+/// offset beyond `examples` and `num_people` of the training split is held out. With `keypoints`
+/// the target's joints are added, float [18, 2], in pixels, (0, 0) for hidden joints.
 class Figures : public Dataset {
  public:
-  explicit Figures(const Config& params);
+  struct Params {
+    int64_t size = 64;
+    int64_t examples = 10000;
+    int64_t num_people = 1000;
+    int64_t seed = 0;
+    int64_t offset = 0;
+    StickmanStyle style{.line_width = 2, .joint_radius = 1};  ///< For small images.
+    bool keypoints = false;
 
-  int64_t size() const override { return examples_; }
+    void declare(Parameters& p);
+  };
+
+  explicit Figures(const Params& params) : p_(params) {}
+
+  int64_t size() const override { return p_.examples; }
   Example get(int64_t index, Random& random) const override;
   std::optional<Batch> get_batch(std::span<const int64_t> indices,
                                  std::span<Random> randoms) const override;
@@ -37,20 +46,14 @@ class Figures : public Dataset {
   Appearance appearance_of(int64_t index) const;
   Pose pose_of(int64_t index) const;             ///< The pose of `target` and `stickman`.
   Pose appearance_pose_of(int64_t index) const;  ///< The pose of `appearance`.
-  int64_t person_of(int64_t index) const { return offset_ + index % num_people_; }
-  int64_t image_size() const { return image_size_; }
+  int64_t person_of(int64_t index) const { return p_.offset + index % p_.num_people; }
+  int64_t image_size() const { return p_.size; }
 
  private:
   /// Writes the three images of an example, 3 * image_size * image_size numbers each.
   void draw(int64_t index, float* stickman, float* appearance, float* target) const;
 
-  int64_t image_size_;
-  int64_t examples_;
-  int64_t num_people_;
-  uint64_t seed_;
-  int64_t offset_;
-  StickmanStyle style_;
-  bool has_keypoints_;
+  Params p_;
 };
 
 }  // namespace stepop::vunet

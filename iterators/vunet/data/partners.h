@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "runtime/core/base/random.h"
-#include "runtime/core/config/config.h"
 
 namespace stepop::vunet {
 
@@ -45,10 +44,5 @@ class Partners {
   std::vector<Place> places_;
   std::vector<std::vector<size_t>> rows_of_;  ///< The rows of each person.
 };
-
-/// The parameter `pairs`: whether partners are drawn at random.
-bool get_is_random(const Config& params);
-/// The parameter `size`, a side in pixels.
-int64_t get_stickman_size(const Config& params);
 
 }  // namespace stepop::vunet

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "iterators/vunet/data/pose_pairs_of_dataset.h"
 #include "runtime/core/formats/csv_file.h"
@@ -43,24 +44,43 @@ Value::Map columns_of(const CsvTable& table, size_t joints) {
 
 }  // namespace
 
-bool get_is_random(const Config& params) {
-  const auto pairs = params.get("pairs", "random");
-  if (pairs == "random" || pairs == "fixed") return pairs == "random";
-  throw params.error("pairs", fmt::format("expected random or fixed, found \"{}\"", pairs));
+void PosePairsParams::declare(Parameters& p) {
+  const Config* config =
+      p.describe({.name = "dataset",
+                  .default_value = "none",
+                  .about = "instead of path: examples with an image and keypoints",
+                  .type = {.kind = "component dataset"}});
+  const bool has_dataset = config != nullptr && config->has("dataset");
+  if (has_dataset) {
+    dataset = datasets().build(*config, "dataset");
+    if (config->has("path")) throw config->error("path", "\"dataset\" is given as well");
+  } else {
+    p.require("path", path, "table with the columns image, x0, y0, ..., x17, y17 and person");
+  }
+  p.require("size", size, "pixels a side to resize to", at_least(1).at_most(kMostStickmanSize));
+  p.add("pairs", pairs, "random, or fixed: each row with the person's next one, for evaluations",
+        one_of({"random", "fixed"}));
+  declare_stickman_style(p, style);
+  const Config* of_model = p.describe(
+      {.name = "keypoint_model",
+       .default_value = "openpose_18",
+       .about = "which joints there are: openpose_18, coco_17, body_25, or a map {joints: 21, "
+                "midpoints: [[5, 6]], body: [...], right: [[2, 3], ...], middle: [...], left: "
+                "[...]}",
+       .type = {.kind = "text | map"}});
+  if (of_model != nullptr) model = get_keypoint_model(*of_model);
+  if (config != nullptr && !has_dataset) return;
+  p.add("image", image, "with dataset: the key of the image");
+  p.add("keypoints", keypoints, "with dataset: the key of the joints [18, 2 or more], x and y");
+  p.add("relative", relative, "with dataset: joints are parts of width and height, not pixels");
+  p.add("person", person, "with dataset: the label that tells people apart; null: all are one");
 }
 
-int64_t get_stickman_size(const Config& params) {
-  const int64_t size = params.get_at_least("size", 1);
-  if (size <= kMostStickmanSize) return size;
-  throw params.error("size", fmt::format("expected {} or less, found {}", kMostStickmanSize, size));
-}
-
-PosePairs::PosePairs(const Config& params)
-    : path_(get_file(params, "path")),
-      image_size_(get_stickman_size(params)),
-      style_(get_stickman_style(params, {})),
-      model_(get_keypoint_model(params)) {
-  const bool is_random = get_is_random(params);
+PosePairs::PosePairs(const PosePairsParams& params)
+    : path_(params.path.text),
+      image_size_(params.size),
+      style_(params.style),
+      model_(params.model) {
   const CsvTable table = read_csv(path_);
   if (table.lines.empty()) throw Error(path_ + ": holds no rows below its header");
   const Config types(Value(Value::Map{{"columns", columns_of(table, model_.joints)}}));
@@ -72,7 +92,7 @@ PosePairs::PosePairs(const Config& params)
   for (const CsvColumn& column : read_csv_columns(table, types)) take_column(column);
   std::vector<int64_t> people;
   for (const Row& row : rows_) people.push_back(row.person);
-  partners_ = Partners(people, is_random);
+  partners_ = Partners(people, params.is_random());
 }
 
 void PosePairs::take_column(const CsvColumn& column) {
@@ -144,25 +164,13 @@ at::Tensor PosePairs::labels(std::string_view key) const {
 
 STEPOP_REGISTER(
     datasets(), "PosePairs",
-    [](const Config& params) -> std::unique_ptr<Dataset> {
-      if (params.has("dataset")) return pose_pairs_of_dataset(params);
+    [](const Config& config) -> std::unique_ptr<Dataset> {
+      auto params = read_parameters<PosePairsParams>(config);
+      if (params.dataset) return pose_pairs_of_dataset(std::move(params), config);
       return std::make_unique<PosePairs>(params);
     },
     {"Two images of one person in two poses, from a CSV table of images, keypoints and people, or "
      "from another dataset.",
-     {{"path", "", "table with the columns image, x0, y0, ..., x17, y17 and person", true},
-      {"size", "", "pixels a side to resize to"},
-      {"pairs", "random", "fixed: each row with the person's next one, for evaluations"},
-      {"line_width", "4", "of the stick figure, in pixels"},
-      {"joint_radius", "3", "of the stick figure, in pixels"},
-      {"dataset", "null", "instead of path: examples with an image and keypoints"},
-      {"image", "image", "with dataset: the key of the image"},
-      {"keypoints", "keypoints", "with dataset: the key of the joints [18, 2 or more], x and y"},
-      {"keypoint_model", "openpose_18",
-       "which joints there are: openpose_18, coco_17, body_25, or a map {joints: 21, midpoints: "
-       "[[5, "
-       "6]], body: [...], right: [[2, 3], ...], middle: [...], left: [...]}"},
-      {"relative", "false", "with dataset: joints are parts of width and height, not pixels"},
-      {"person", "null", "with dataset: the label that tells people apart; null: all are one"}}});
+     parameters_of<PosePairsParams>()});
 
 }  // namespace stepop::vunet

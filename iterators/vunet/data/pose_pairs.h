@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,23 @@
 
 namespace stepop::vunet {
 
+/// The parameters of PosePairs, from a table or from another dataset.
+struct PosePairsParams {
+  std::unique_ptr<Dataset> dataset;
+  InputFile path;
+  int64_t size = 0;
+  std::string pairs = "random";
+  StickmanStyle style;
+  KeypointModel model;
+  std::string image = "image";
+  std::string keypoints = "keypoints";
+  bool relative = false;
+  std::optional<std::string> person;
+
+  bool is_random() const { return pairs == "random"; }
+  void declare(Parameters& p);
+};
+
 /// Pairs of images of one person in two poses, from a table of images, keypoints and people.
 ///
 /// The table is a CSV file (as Csv reads it) with the columns `image`, the path of a PNG or JPEG
@@ -18,10 +37,8 @@ namespace stepop::vunet {
 /// columns are ignored.
 ///
 /// Row i is the target of example i; its appearance comes from another row of the same person, or
-/// from row i if there is no other. Parameters: `path`, the table; `size`, the pixels a side to
-/// which all images and joints are resized; `pairs` = random: another row each time, drawn by the
-/// example's own generator; fixed: the person's next row, cyclically, as evaluations need it;
-/// `line_width` = 4 and `joint_radius` = 3 of the stick figure.
+/// from row i if there is no other: another row each time, drawn by the example's own generator, or
+/// the person's next row, cyclically, as evaluations need it.
 ///
 /// An example holds `stickman`, `appearance` and `target`, float [3, size, size] in [-1, 1],
 /// `person`, int64 [], the person's place among all names, sorted, and the texts `target_path` and
@@ -29,7 +46,7 @@ namespace stepop::vunet {
 /// and for a missing or damaged image.
 class PosePairs : public Dataset {
  public:
-  explicit PosePairs(const Config& params);
+  explicit PosePairs(const PosePairsParams& params);
 
   int64_t size() const override { return static_cast<int64_t>(rows_.size()); }
   Example get(int64_t index, Random& random) const override;

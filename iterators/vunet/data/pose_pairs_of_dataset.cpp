@@ -25,22 +25,20 @@ namespace {
 
 class PosePairsOfDataset : public Dataset {
  public:
-  explicit PosePairsOfDataset(const Config& params)
-      : source_(datasets().build(params, "dataset")),
-        image_(params.get("image", "image")),
-        keypoints_(params.get("keypoints", "keypoints")),
-        is_relative_(params.get("relative", false)),
-        image_size_(get_stickman_size(params)),
-        style_(get_stickman_style(params, {})),
-        model_(get_keypoint_model(params)) {
-    if (params.has("path")) throw params.error("path", "\"dataset\" is given as well");
-    const bool is_random = get_is_random(params);
+  PosePairsOfDataset(PosePairsParams params, const Config& config)
+      : source_(std::move(params.dataset)),
+        image_(params.image),
+        keypoints_(params.keypoints),
+        is_relative_(params.relative),
+        image_size_(params.size),
+        style_(params.style),
+        model_(params.model) {
     people_.resize(static_cast<size_t>(source_->size()), 0);
-    if (params.has("person")) {
-      const auto key = params.get<std::string>("person");
+    if (params.person) {
+      const std::string& key = *params.person;
       const at::Tensor labels = source_->labels(key);
       if (!labels.defined() || labels.dim() != 1 || labels.is_floating_point()) {
-        throw params.error("person",
+        throw config.error("person",
                            fmt::format("expected a label of whole numbers, one for each example; "
                                        "\"{}\" is {}; there are: {}",
                                        key, labels.defined() ? describe_tensor(labels) : "none",
@@ -55,7 +53,7 @@ class PosePairsOfDataset : public Dataset {
         people_[i] = std::lower_bound(names.begin(), names.end(), numbers[i]) - names.begin();
       }
     }
-    partners_ = Partners(people_, is_random);
+    partners_ = Partners(people_, params.is_random());
   }
 
   int64_t size() const override { return source_->size(); }
@@ -155,8 +153,8 @@ class PosePairsOfDataset : public Dataset {
 
 }  // namespace
 
-std::unique_ptr<Dataset> pose_pairs_of_dataset(const Config& params) {
-  return std::make_unique<PosePairsOfDataset>(params);
+std::unique_ptr<Dataset> pose_pairs_of_dataset(PosePairsParams params, const Config& config) {
+  return std::make_unique<PosePairsOfDataset>(std::move(params), config);
 }
 
 }  // namespace stepop::vunet

@@ -49,18 +49,12 @@ std::vector<DrawnJoint> to_places(std::span<const Joint> joints, const KeypointM
   return places;
 }
 
-double get_pixels(const Config& params, const char* key, double fallback) {
-  const double pixels = params.get(key, fallback);
-  if (pixels >= 0 && pixels < static_cast<double>(kMostRadius)) return pixels;
-  throw params.error(key, fmt::format("expected pixels, at least 0 and less than {}, found {}",
-                                      kMostRadius, pixels));
-}
-
 }  // namespace
 
-StickmanStyle get_stickman_style(const Config& params, const StickmanStyle& defaults) {
-  return {.line_width = get_pixels(params, "line_width", defaults.line_width),
-          .joint_radius = get_pixels(params, "joint_radius", defaults.joint_radius)};
+void declare_stickman_style(Parameters& p, StickmanStyle& style) {
+  const Range pixels = at_least(0).below(kMostRadius);
+  p.add("line_width", style.line_width, "of the stick figure, in pixels", pixels);
+  p.add("joint_radius", style.joint_radius, "of the stick figure, in pixels", pixels);
 }
 
 void draw_stickman(std::span<const Joint> joints, int64_t size, const StickmanStyle& style,

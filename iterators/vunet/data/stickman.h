@@ -7,7 +7,7 @@
 #include <span>
 
 #include "iterators/vunet/data/keypoint_model.h"
-#include "runtime/core/config/config.h"
+#include "runtime/core/components/parameters.h"
 
 namespace stepop::vunet {
 
@@ -35,8 +35,8 @@ struct StickmanStyle {
   double joint_radius = 3;
 };
 
-/// The style at `line_width` and `joint_radius` of a dataset's parameters.
-StickmanStyle get_stickman_style(const Config& params, const StickmanStyle& defaults);
+/// Declares the style as `line_width` and `joint_radius` of a dataset; `style` has the defaults.
+void declare_stickman_style(Parameters& p, StickmanStyle& style);
 
 /// Draws the joints of a model, as many as it has, as the pose input of VUNet (Esser, Sutter,
 /// Ommer, CVPR 2018): float [3, size, size] in [-1, 1], black with, one over the other,

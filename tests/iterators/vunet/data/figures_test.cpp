@@ -161,13 +161,16 @@ TEST_CASE("wrong parameters are said with their place") {
   const auto said = [](const std::string& more) {
     return message_of([&] { dataset_of("{class: Figures" + more + "}"); });
   };
-  CHECK(said(", size: 16") == "test.yaml:1: data/size: expected 32 or more, found 16");
-  CHECK(said(", size: 10000") == "test.yaml:1: data/size: expected 4096 or less, found 10000");
-  CHECK(said(", num_people: 0") == "test.yaml:1: data/num_people: expected 1 or more, found 0");
+  CHECK(said(", size: 16") ==
+        "test.yaml:1: data/size: expected a number from 32 to 4096, found 16");
+  CHECK(said(", size: 10000") ==
+        "test.yaml:1: data/size: expected a number from 32 to 4096, found 10000");
+  CHECK(said(", num_people: 0") ==
+        "test.yaml:1: data/num_people: expected a number from 1 to 1099511627776, found 0");
   CHECK(said(", line_width: -1") ==
-        "test.yaml:1: data/line_width: expected pixels, at least 0 and less than 256, found -1");
+        "test.yaml:1: data/line_width: expected a number from 0 to below 256, found -1");
   CHECK(said(", joint_radius: .nan") ==
-        "test.yaml:1: data/joint_radius: expected pixels, at least 0 and less than 256, found nan");
+        "test.yaml:1: data/joint_radius: expected a number from 0 to below 256, found nan");
   CHECK(unknown_keys_of("{class: Figures, people: 3}").find("people") != std::string::npos);
 }
 

@@ -20,7 +20,7 @@ KeypointModel model_of(const std::string& yaml) {
 
 /// A made-up person whose neck is in the middle of both shoulders, where these are seen.
 Joints person(int64_t number) {
-  const Figures figures(Config(parse_yaml("{size: 64, examples: 8}", {"test.yaml", 0})));
+  const Figures figures({.size = 64, .examples = 8});
   Joints joints = joints_of(figures.pose_of(number), kSide);
   if (joints[2].is_absent() || joints[5].is_absent()) return joints;
   joints[1] = {(joints[2].x + joints[5].x) / 2, (joints[2].y + joints[5].y) / 2};

@@ -191,7 +191,8 @@ TEST_CASE("wrong parameters of pairs are said with their place") {
   };
   CHECK(said(", size: 16, pairs: often") ==
         "test.yaml:1: data/pairs: expected random or fixed, found \"often\"");
-  CHECK(said(", size: 5000") == "test.yaml:1: data/size: expected 4096 or less, found 5000");
+  CHECK(said(", size: 5000") ==
+        "test.yaml:1: data/size: expected a number from 1 to 4096, found 5000");
   CHECK(said("").find("data/size") != std::string::npos);
   CHECK(message_of([&] { dataset_of("{class: PosePairs, path: /no/such.csv, size: 16}"); }) ==
         "test.yaml:1: data/path: no such file: /no/such.csv");

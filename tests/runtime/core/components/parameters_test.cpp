@@ -107,22 +107,22 @@ TEST_CASE("a range names its bounds, and whether they belong to it") {
   CHECK_FALSE(above(0).contains(0));
 }
 
-/// Rows that components of the tree still write beside the code that reads them. The number only
-/// falls.
-TEST_CASE("components declare their parameters once; the rest grows fewer") {
-  size_t twice = 0;
-  size_t once = 0;
+TEST_CASE("every component of the tree declares its parameters once") {
+  size_t count = 0;
   for (const Catalogue* catalogue : Catalogue::all()) {
     for (const auto& component : catalogue->registrations()) {
       if (component.file.find("/tests/") != std::string::npos) continue;
       for (const auto& parameter : component.about.parameters) {
-        ++(parameter.type.kind.empty() ? twice : once);
+        CAPTURE(catalogue->kind());
+        CAPTURE(component.name);
+        CAPTURE(parameter.name);
+        // A row in a registration has no type: what reads it stands elsewhere.
+        CHECK_FALSE(parameter.type.kind.empty());
+        ++count;
       }
     }
   }
-  MESSAGE(twice << " parameters are declared twice, " << once << " once");
-  CHECK(twice <= 23);
-  CHECK(once >= 1250);
+  CHECK(count > 1000);
 }
 
 }  // namespace parameters_test
