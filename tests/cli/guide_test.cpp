@@ -57,7 +57,7 @@ void check_run(const std::vector<std::string>& code, const std::vector<std::stri
 TEST_CASE("the guide's lines are those that are run here and by the test of the wheel") {
   std::vector<std::string> data = code_of("README.md", "## Data", "cpp");
   const auto files = std::find_if(data.begin(), data.end(), [](const std::string& line) {
-    return line.starts_with("std::ifstream");
+    return line.starts_with("struct Params");
   });
   data.erase(data.begin(), files);  // the first block is of another example
   check_run(data, lines_of_file("words.cpp"));

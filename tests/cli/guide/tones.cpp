@@ -4,8 +4,12 @@
 // Sounds [B, 1, T] to logits [B, classes], by the loudness of each mel.
 class Tones : public stepop::Network {
  public:
-  explicit Tones(const stepop::Config& params)
-      : linear_(register_module("linear", torch::nn::Linear(80, params.get<int64_t>("classes")))) {}
+  struct Params {
+    int64_t classes = 0;
+    void declare(stepop::Parameters& p) { p.require("classes", classes, "how many"); }
+  };
+  explicit Tones(const Params& params)
+      : linear_(register_module("linear", torch::nn::Linear(80, params.classes))) {}
   at::Tensor forward(const at::Tensor& audio) override {
     if (!mel_) mel_.emplace(kMels, audio.device());
     return linear_(torch::mean((*mel_)(audio.squeeze(1)), 2));  // mels [B, 80, frames]
@@ -16,4 +20,4 @@ class Tones : public stepop::Network {
   std::optional<stepop::audio::MelSpectrogram> mel_;
   torch::nn::Linear linear_;
 };
-STEPOP_REGISTER_MODEL(Tones, {"Classes of sounds.", {{"classes", "", "how many"}}});
+STEPOP_REGISTER_MODEL(Tones, {"Classes of sounds."});

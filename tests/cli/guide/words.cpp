@@ -8,8 +8,12 @@ namespace {
 
 class Words : public stepop::Dataset {
  public:
-  explicit Words(const stepop::Config& params) {
-    std::ifstream file(params.get_path("path"));
+  struct Params {
+    stepop::Path path;
+    void declare(stepop::Parameters& p) { p.require("path", path, "a text file"); }
+  };
+  explicit Words(const Params& params) {
+    std::ifstream file(params.path.text);
     for (std::string line; std::getline(file, line);) words_.push_back(line);
   }
 
@@ -38,8 +42,9 @@ class Words : public stepop::Dataset {
  private:
   std::vector<std::string> words_;
 };
-STEPOP_REGISTER_DATASET(Words, {"The lines of a file.", {{"path", "", "a text file", true}}});
+STEPOP_REGISTER_DATASET(Words, {"The lines of a file."});
 
+// With its parameters in the registration, as before `Params`.
 class Letters : public stepop::Network {
  public:
   explicit Letters(const stepop::Config& params)
