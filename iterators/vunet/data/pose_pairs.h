@@ -1,33 +1,15 @@
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "iterators/vunet/data/partners.h"
+#include "iterators/vunet/data/pose_pairs_params.h"
 #include "iterators/vunet/data/stickman.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/datasets/tables/csv_columns.h"
 
 namespace stepop::vunet {
-
-/// The parameters of PosePairs, from a table or from another dataset.
-struct PosePairsParams {
-  std::unique_ptr<Dataset> dataset;
-  InputFile path;
-  int64_t size = 0;
-  std::string pairs = "random";
-  StickmanStyle style;
-  KeypointModel model;
-  std::string image = "image";
-  std::string keypoints = "keypoints";
-  bool relative = false;
-  std::optional<std::string> person;
-
-  bool is_random() const { return pairs == "random"; }
-  void declare(Parameters& p);
-};
 
 /// Pairs of images of one person in two poses, from a table of images, keypoints and people.
 ///

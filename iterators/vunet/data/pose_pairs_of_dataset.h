@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "iterators/vunet/data/pose_pairs.h"
+#include "iterators/vunet/data/pose_pairs_params.h"
 #include "runtime/core/config/config.h"
 #include "runtime/data/dataset.h"
 
