@@ -35,9 +35,9 @@ struct ImageFileParams {
 /// One value for each row, as the name of a folder.
 class FolderOfRow {
  public:
-  FolderOfRow(const CallbackArguments& arguments, const std::string& key) {
-    if (key == "none") return;
-    values_ = std::make_unique<RowValues>(arguments, key, "by", RowValues::From::kFileOrDataset);
+  FolderOfRow(const CallbackArguments& arguments, const std::optional<std::string>& key) {
+    if (!key) return;
+    values_ = std::make_unique<RowValues>(arguments, *key, "by", RowValues::From::kFileOrDataset);
     if (values_->shape().empty() && !c10::isComplexType(values_->dtype())) return;
     throw Error(fmt::format("{} must hold one number an example to name folders, found {}",
                             values_->name(), shape_text(values_->shape())));
@@ -57,7 +57,7 @@ class FolderOfRow {
 Logs image_files(const CallbackArguments& arguments, const ImageFileParams& params) {
   const ImageEncoding encoding{.is_jpeg = params.format == "jpeg",
                                .quality = static_cast<int>(params.quality)};
-  const FolderOfRow folder_of_row(arguments, params.by.value_or("none"));
+  const FolderOfRow folder_of_row(arguments, params.by);
   const EvalFile& file = arguments.data_out;
   Logs logs;
   int64_t count = 0;

@@ -189,19 +189,17 @@ Logs run_metric(const CallbackArguments& arguments, const MetricProgram& program
 namespace {
 
 struct ScriptParams {
-  std::string path;
+  Path path;
   std::optional<std::string> python;
 
   void declare(Parameters& p) {
-    const Config* config =
-        p.describe_required("path", "path", "the script; other keys are handed to it");
-    if (config != nullptr) path = config->get_path("path");
+    p.require("path", path, "the script; other keys are handed to it");
     p.add("python", python, "the Python; none: that of the tree's .venv, else on the PATH");
   }
 };
 
 Logs script(const CallbackArguments& arguments, const ScriptParams& params) {
-  return run_script(arguments, params.path);
+  return run_script(arguments, params.path.text);
 }
 
 STEPOP_REGISTER_CALLBACK(

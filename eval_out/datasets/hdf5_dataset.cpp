@@ -82,15 +82,14 @@ std::vector<std::pair<std::string, Hdf5Array>> choose(
 class Hdf5Dataset : public Dataset {
  public:
   struct Params {
-    std::string path;
+    InputFile path;
     std::optional<std::vector<ArrayKey>> keys;
     int64_t cache_bytes = kArrayCacheBytes;
 
     void declare(Parameters& p) {
-      const Config* config = p.describe_required("path", "path", "the file");
-      if (config != nullptr) path = get_file(*config, "path");
+      p.require("path", path, "the file");
       declare_cache_bytes(p, cache_bytes);
-      config = p.describe_optional(
+      const Config* config = p.describe_optional(
           "keys", "map | list",
           "map from a key in the batch to an array, {image: data/x}, or a list of arrays; none: "
           "all whose first dimension is the most common one");
@@ -99,7 +98,7 @@ class Hdf5Dataset : public Dataset {
   };
 
   Hdf5Dataset(const Params& params, const Config& config) {
-    const std::string& path = params.path;
+    const std::string& path = params.path.text;
     const Hdf5Lock lock;
     probe_hdf5(path);
     const Hdf5Id file = open_hdf5(path);

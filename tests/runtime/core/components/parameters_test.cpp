@@ -97,6 +97,57 @@ TEST_CASE("a wrong value is answered with its place, what may be there and what 
   CHECK(message("{}").find("from: missing") != std::string::npos);
 }
 
+struct OtherTypes {
+  std::array<int64_t, 2> size = {28, 28};
+  Path path;
+  std::string mode = "only";
+
+  void declare(Parameters& p) {
+    p.add("size", size, "height and width", at_least(1));
+    p.require("path", path, "a file");
+    p.add("mode", mode, "how", one_of({"only"}));
+  }
+};
+
+TEST_CASE("pairs of whole numbers, paths and single choices are read as they are declared") {
+  const auto read = [](const std::string& yaml) {
+    return read_parameters<OtherTypes>(config_of(yaml));
+  };
+  const auto message = [&](const std::string& yaml) { return message_of([&] { read(yaml); }); };
+  CHECK(read("{path: b.txt, size: [3, 4]}").size == std::array<int64_t, 2>{3, 4});
+  CHECK(read("{path: b.txt}").path.text.starts_with('/'));
+  CHECK(parameters_of<OtherTypes>().at(1).is_path);
+  CHECK(message("{path: b, size: [3]}") ==
+        "a.yaml:1: size: expected two numbers, each 1 or more, found [3]");
+  CHECK(message("{path: b, mode: other}") == "a.yaml:1: mode: expected only, found \"other\"");
+}
+
+/// What a component of each form was built of.
+struct OfParams {
+  using Params = parameters_test::Params;
+  explicit OfParams(const Params& params) : from(params.from) {}
+  double from;
+};
+struct OfBoth {
+  using Params = parameters_test::Params;
+  OfBoth(const Params& params, const Config& config)
+      : from(params.from), has_more(config.has("more")) {}
+  double from;
+  bool has_more;
+};
+/// Inherits `Params`, and reads its config by itself.
+struct Inherits : OfParams {
+  explicit Inherits(const Config& config) : OfParams(read_parameters<Params>(config)) { from *= 2; }
+};
+
+TEST_CASE("a component is built by the constructor that it has") {
+  const Config config = config_of("{from: 2, more: 1}");
+  CHECK(make_component<OfParams>(config)->from == 2);
+  CHECK(make_component<OfBoth>(config)->has_more);
+  CHECK(make_component<Inherits>(config)->from == 4);
+  CHECK(about_class<Inherits>().parameters.size() == 8);
+}
+
 TEST_CASE("a range names its bounds, and whether they belong to it") {
   CHECK(at_least(0).at_most(1).text() == "a number from 0 to 1");
   CHECK(above(0).below(2).text() == "a number above 0 to below 2");

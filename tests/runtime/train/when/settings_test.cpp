@@ -38,6 +38,20 @@ TEST_CASE("the end of a training in epochs, in steps, and in both") {
   CHECK(settings_of("num_epochs: 2\naccumulate: 4").num_steps == 6);
 }
 
+TEST_CASE("times in examples are as many steps as train them, whatever batches a step has") {
+  const auto logged = [](const std::string& more, int64_t processes) {
+    const Config config(parse_yaml(
+        "datasets: {train: A}\nnum_steps: 40\nlog_freq: 100 examples\n" + more, {"test.yaml", 0}));
+    return due_steps(Settings(config, 10, true, false, {}, processes).log_ops.at(0).when, 40);
+  };
+  CHECK(logged("batch_size: 10", 1) == std::vector<int64_t>{10, 20, 30, 40});
+  CHECK(logged("batch_size: 10\naccumulate: 2", 1) ==
+        std::vector<int64_t>{5, 10, 15, 20, 25, 30, 35, 40});
+  CHECK(logged("batch_size: 9", 1) == std::vector<int64_t>{12, 24, 36});  // 11.1, rounded up
+  CHECK(logged("batch_size: 10", 2) == std::vector<int64_t>{10, 20, 30, 40});
+  CHECK(logged("batch_size: {per_process: 10}", 2).front() == 5);
+}
+
 TEST_CASE("a training that never ends is refused, an evaluation needs no end") {
   CHECK(refused("") ==
         "test.yaml:1: num_epochs: missing: give num_epochs or num_steps, which says when the "
