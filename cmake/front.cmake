@@ -13,7 +13,7 @@ add_custom_command(OUTPUT ${made_texts} DEPENDS stepop_make_texts libstepop VERB
 set(front_files
   runtime/core/base/ error fmt json_text key_hash name_pattern nearest number_text regular_expression shell_text
     shown_text text text_table
-  runtime/core/value/ difference value yaml_reader yaml_scalar yaml_text yaml_writer
+  runtime/core/value/ comparison difference value yaml_reader yaml_scalar yaml_text yaml_writer
   runtime/core/config/ arithmetic config_files merge read_pattern references resolve
   runtime/core/components/ foreign_names
   runtime/core/formats/ csv_file json_file safetensors safetensors_header safetensors_reader

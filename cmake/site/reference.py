@@ -44,7 +44,8 @@ def key_table(heads, rows):
 
 def component_pages(pages, names):
     for kind, components in names["components"].items():
-        places = [key["path"] for key in names["keys"] if f"component {kind}" in key["type"].split(" | ")]
+        roles = {f"component {component['role']}" for component in components}
+        places = [key["path"] for key in names["keys"] if roles & set(key["type"].split(" | "))]
         guide = GUIDES.get(kind)
         text = f"# Components: {kind}\n\n"
         if places:
@@ -52,8 +53,9 @@ def component_pages(pages, names):
         text += f"The same in a terminal: `stepop list {kind}`.\n\n"
         if guide:
             text += f"The guide: [{guide.partition('/README')[0]}]({guide}).\n\n"
-        for component in components:
-            text += f"## {plain(component['name'])}\n\n{plain(component['about'])}\n\n"
+        for component in sorted(components, key=lambda component: component["name"]):
+            role = f"*{component['role']}*: " if component["role"] != kind else ""
+            text += f"## {plain(component['name'])}\n\n{role}{plain(component['about'])}\n\n"
             rows = [[code(key["name"]), code(key["default"]) if "default" in key else "required", plain(key["about"])]
                     for key in component["parameters"]]
             text += key_table(["key", "default", "meaning"], rows) if rows else ""

@@ -146,8 +146,7 @@ class Classifier : public Iterator {
     OrderedMap<std::string> callbacks = {
         {"accuracy", keys.empty() ? "accuracy" : "{class: accuracy, " + keys + "}"}};
     if (dimensions == 2) {
-      callbacks.set("iou", fmt::format("{{class: Metric, metric: {{class: MeanIoU}}, prediction: "
-                                       "prediction, target: \"{}\"}}",
+      callbacks.set("iou", fmt::format("{{class: MeanIoU, prediction: prediction, target: \"{}\"}}",
                                        target_));
     }
     return callbacks;

@@ -13,7 +13,7 @@
 namespace stepop::extensible {
 
 EvaluatorRegistry& evaluators() {
-  static EvaluatorRegistry registry("evaluator");
+  static EvaluatorRegistry registry("evaluator", "metric");
   return registry;
 }
 

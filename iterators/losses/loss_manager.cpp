@@ -75,12 +75,12 @@ STEPOP_REGISTER_LOSS_FUNCTION(image_gradient, image_gradient,
 }  // namespace
 
 LossFunctionRegistry& loss_functions() {
-  static LossFunctionRegistry registry("loss function");
+  static LossFunctionRegistry registry("loss function", "loss");
   return registry;
 }
 
 LossSpecRegistry& loss_specs() {
-  static LossSpecRegistry registry("loss spec");
+  static LossSpecRegistry registry("loss spec", "loss");
   return registry;
 }
 

@@ -51,13 +51,17 @@ inline constexpr int64_t kLeftOutTarget = -100;
 using MetricRegistry = Registry<std::unique_ptr<Metric>(const Config& params)>;
 MetricRegistry& metric_classes();
 
+/// Registers a metric for `metrics` and, with the keys `prediction` and `target` besides, for
+/// `eval_callbacks`.
+bool register_metric(Registration registration, const MetricRegistry::Factory& factory);
+
 }  // namespace stepop
 
 /// Registers a Metric with a constructor from its `Params`, `const stepop::Config&`, or both.
-#define STEPOP_REGISTER_METRIC(Class, ...)                                      \
-  STEPOP_REGISTER(                                                              \
-      ::stepop::metric_classes(), #Class,                                       \
-      [](const ::stepop::Config& params) -> std::unique_ptr<::stepop::Metric> { \
-        return ::stepop::make_component<Class>(params);                         \
-      },                                                                        \
-      ::stepop::about_class<Class>(__VA_ARGS__))
+#define STEPOP_REGISTER_METRIC(Class, ...)                                            \
+  [[maybe_unused]] static const bool STEPOP_CONCAT(stepop_registered_, __COUNTER__) = \
+      ::stepop::register_metric(                                                      \
+          {#Class, ::stepop::about_class<Class>(__VA_ARGS__), __FILE__, __LINE__},    \
+          [](const ::stepop::Config& params) -> std::unique_ptr<::stepop::Metric> {   \
+            return ::stepop::make_component<Class>(params);                           \
+          })

@@ -35,17 +35,17 @@ std::vector<std::string> lines_of(const std::string& caption, int64_t width) {
 }  // namespace
 
 ModelSamplerRegistry& model_samplers() {
-  static ModelSamplerRegistry registry("model sampler");
+  static ModelSamplerRegistry registry("model sampler", "function");
   return registry;
 }
 
 PreprocessorRegistry& preprocessors() {
-  static PreprocessorRegistry registry("preprocessor");
+  static PreprocessorRegistry registry("preprocessor", "function");
   return registry;
 }
 
 PostprocessorRegistry& postprocessors() {
-  static PostprocessorRegistry registry("postprocessor");
+  static PostprocessorRegistry registry("postprocessor", "function");
   return registry;
 }
 

@@ -73,10 +73,8 @@ TEST_CASE("a value of a wrong type or out of its range") {
   digits.refuses("stepop -b digits.yaml -t --batch_size 0", 2,
                  "command line: batch_size: expected 1 or more, found 0");
   digits.refuses("stepop -b digits.yaml -t --optimizer/lr fast", 2,
-                 "command line: optimizer/lr: expected a number or a schedule (ConstantLR, "
-                 "CosineAnnealingLR, CosineAnnealingWarmRestarts, CyclicLR, ExponentialLR, "
-                 "LinearLR, MultiStepLR, PolynomialLR, StepLR, chain, constant, cosine, "
-                 "cosine_restarts, exponential, inverse_sqrt, linear, one_cycle, plateau, "
+                 "command line: optimizer/lr: expected a number or a schedule (chain, constant, "
+                 "cosine, cosine_restarts, exponential, inverse_sqrt, linear, one_cycle, plateau, "
                  "polynomial, power_law, ramp, step, warmup), found \"fast\"");
   digits.refuses("stepop -b digits.yaml -t --num_epochs null", 2,
                  "command line: num_epochs: missing: give num_epochs or num_steps, which says when "

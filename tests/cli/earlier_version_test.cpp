@@ -1,6 +1,6 @@
 // A run, a checkpoint and outputs of stepop 0.1.0, as that version wrote them:
 // tests/data/before/run, 10 steps of training, and resumed-20.safetensors, what it then had after
-// 10 more.
+// 10 more; and its configs.
 #include <ATen/ops/allclose.h>
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 
 #include "eval_out/read/eval_reader.h"
 #include "runtime/core/formats/safetensors.h"
-#include "tests/cli/command.h"
+#include "tests/cli/digits_run.h"
 #include "tests/places.h"
 
 namespace stepop {
@@ -56,6 +56,24 @@ TEST_CASE("outputs of an earlier version are read, and mean what they meant") {
   CHECK(eval.err == "");
   CHECK(eval.exit_code == 0);
   CHECK(eval.out.find("0.55") != std::string::npos);
+}
+
+TEST_CASE("the configs of an earlier version train as they were") {
+  const ScratchFolder folder;
+  fs::copy(kBefore + "/configs", folder / "configs", fs::copy_options::recursive);
+  fs::create_directory_symlink(STEPOP_SOURCE_DIR "/configs/data", folder / "configs/data");
+  for (const std::string files :
+       {"digits.yaml", "digits.yaml configs/small.yaml", "extensible/sr.yaml",
+        "extensible/sr_gan.yaml", "extensible/toy_srgan.yaml", "extensible/diffusion.yaml",
+        "pix2pix/base.yaml configs/pix2pix/small.yaml configs/pix2pix/extended.yaml",
+        "trainer/adversarial_vae.yaml", "trainer/flow_digits.yaml",
+        "vunet/base.yaml configs/vunet/small.yaml"}) {
+    const CommandResult result =
+        run_in(folder, "stepop -n a -b configs/" + files + " -t --num_steps 1");
+    CHECK_MESSAGE(result.exit_code == 0, files, ": ", result.err);
+    CHECK(fs::exists(folder.path(only_run(folder)) + "/train/checkpoints/model-1.safetensors"));
+    fs::remove_all(folder / "logs");
+  }
 }
 
 }  // namespace earlier_version_test

@@ -1,7 +1,9 @@
 // Evaluations without a training, beside one or after it; with the real binary.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -154,9 +156,15 @@ TEST_CASE(
   CHECK(differences(state_after(folder, last), state_after(alone, last)) == "");
   const auto lines = metrics_without_times(folder.path(run));
   auto all = metrics_without_times(alone.path(only_run(alone)));  // has its last evaluation, too
+  // The last step of a training that ends by itself is logged, whether a log is due or not.
+  std::erase_if(all, [&](const std::string& line) {
+    return line.starts_with(fmt::format("{{\"step\":{},", last)) &&
+           line.find("train/log_op/") != std::string::npos &&
+           std::ranges::find(lines, line) == lines.end();
+  });
   REQUIRE(all.size() >= lines.size());
   all.resize(lines.size());
-  CHECK((lines == all));
+  CHECK(fmt::format("{}", fmt::join(lines, "\n")) == fmt::format("{}", fmt::join(all, "\n")));
   std::map<std::string, int> starts;
   for (const auto& found : find_evaluations(folder.path(run))) {
     ++starts[found.start];

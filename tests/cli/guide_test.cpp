@@ -123,7 +123,7 @@ TEST_CASE("the page of metrics has a metric that runs over an evaluation") {
   const auto trained = run_with_cache(
       folder,
       "stepop -n a -b mine/mine.yaml -t --num_epochs 1 --eval_hook/eval_callbacks/mean '{class: "
-      "Metric, metric: {class: MeanError, power: 2}, prediction: prediction, target: y}'");
+      "MeanError, power: 2, prediction: prediction, target: y}'");
   CHECK_MESSAGE(trained.exit_code == 0, trained.err);
   const auto last = nlohmann::json::parse(
       lines_of(read_bytes(folder.path(only_run(folder)) + "/train/metrics.jsonl")).back());

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "runtime/core/config/config.h"
 #include "runtime/core/value/yaml_reader.h"
+#include "runtime/train/run/run_files.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 #include "tests/python.h"
@@ -211,6 +213,7 @@ TEST_CASE("the last epoch's checkpoint and evaluation are there, with every one 
   for (const auto& file : files_below(whole_run().root)) {
     CAPTURE(file);
     CHECK_FALSE((file.ends_with(".tmp") || file.ends_with(".part")));
+    CHECK(find_run_file(file) != nullptr);
   }
 }
 
@@ -226,8 +229,16 @@ TEST_CASE("list names every component with its parameters") {
   }
 }
 
-TEST_CASE("list WORD names the components with that in their name or kind") {
+TEST_CASE("list WORD names the components with that in their name, kind or role") {
   const ScratchFolder folder;
+  const std::string losses = run_in(folder, "stepop list losses").out;
+  CHECK(losses.starts_with("losses\n"));
+  CHECK(losses.find("\n  l1             loss function: The mean of |a - b|.\n") !=
+        std::string::npos);
+  CHECK(losses.find("\n  pix            loss term: ") != std::string::npos);
+  const std::string terms = run_in(folder, "stepop list \"loss terms\"").out;
+  CHECK(terms.find("\n  pix            loss term: ") != std::string::npos);
+  CHECK(terms.find("\n  l1 ") == std::string::npos);
   const std::string some = run_in(folder, "stepop list lenet").out;
   CHECK(some.starts_with("models\n  LeNet "));
   CHECK(some.find("optimizers") == std::string::npos);
@@ -257,10 +268,12 @@ TEST_CASE("list --json has for programs what list and the schema have") {
   const auto all = nlohmann::json::parse(run_well(folder, "stepop list --json").out);
   const auto schema = nlohmann::json::parse(run_well(folder, "stepop config --schema").out);
   size_t count = 0;
+  std::set<std::string> roles;
   for (const auto& [kind, components] : all["components"].items()) {
-    std::string in_schema = kind;
-    std::replace(in_schema.begin(), in_schema.end(), ' ', '_');
     for (const auto& component : components) {
+      std::string in_schema = component["role"];
+      std::replace(in_schema.begin(), in_schema.end(), ' ', '_');
+      roles.insert(in_schema);
       const std::string name = in_schema + ":" + component["name"].get<std::string>();
       CAPTURE(name);
       REQUIRE(schema["definitions"].contains(name));
@@ -268,7 +281,8 @@ TEST_CASE("list --json has for programs what list and the schema have") {
       ++count;
     }
   }
-  CHECK(count + all["components"].size() == schema["definitions"].size());
+  CHECK(count + roles.size() == schema["definitions"].size());
+  CHECK(all["components"].size() <= 15);
   const auto& lenet = *std::ranges::find_if(
       all["components"]["model"], [](const auto& each) { return each["name"] == "LeNet"; });
   const auto& parameters = lenet["parameters"];

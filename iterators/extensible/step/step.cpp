@@ -19,7 +19,7 @@ InjectorRegistry& injectors() {
 }
 
 LossRegistry& losses() {
-  static LossRegistry registry("loss term");
+  static LossRegistry registry("loss term", "loss");
   return registry;
 }
 

@@ -3,12 +3,12 @@
 namespace stepop {
 namespace {
 
-/// Whether components of this kind belong at `.../parent/key`.
-bool is_place_of(const std::string& kind, const std::string& parent, const std::string& key) {
-  return key == kind || kind.ends_with(" " + key) || parent == kind + "s" ||
-         (kind == "model" && parent == "networks") ||
-         (kind == "callback" && parent == "eval_callbacks") ||
-         (kind == "loss term" && parent == "losses");
+/// Whether components of this role belong at `.../parent/key`.
+bool is_place_of(const std::string& role, const std::string& parent, const std::string& key) {
+  return key == role || role.ends_with(" " + key) || parent == role + "s" ||
+         (role == "model" && parent == "networks") ||
+         (role == "callback" && parent == "eval_callbacks") ||
+         (role == "loss term" && parent == "losses");
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ std::vector<PlacedComponent> components_at(const Value& value, const std::string
   for (const Catalogue* catalogue : Catalogue::all()) {
     for (const auto& registration : catalogue->registrations()) {
       if (registration.name != name->as_text()) continue;
-      const bool is_there = is_place_of(catalogue->kind(), parent, parts.back());
+      const bool is_there = is_place_of(catalogue->role(), parent, parts.back());
       (is_there ? in_place : elsewhere).push_back({catalogue, &registration});
     }
   }

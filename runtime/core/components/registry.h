@@ -17,6 +17,9 @@ namespace stepop {
 struct About {
   std::string summary;
   std::vector<Parameter> parameters = {};
+  /// A name that is read, but not listed: of another library, of an earlier version, or listed
+  /// elsewhere. It gives way to another registration of its name.
+  bool is_alias = false;
 };
 
 /// Turns a registration's optional trailing arguments into an About.
@@ -65,14 +68,18 @@ struct Registration {
   int line = 0;
 };
 
-/// The names of one kind of component ("model", "dataset", ...), without their factories.
+/// The names of one kind of component ("model", "dataset", ...), without their factories. A kind
+/// may have several roles: a "record filter" and a "preprocessor" are functions. What one is built
+/// from, and where a config names it, belongs to its role.
 class Catalogue {
  public:
-  explicit Catalogue(std::string kind);
+  explicit Catalogue(std::string role, std::string kind = {});
   ~Catalogue();
   Catalogue(const Catalogue&) = delete;
   Catalogue& operator=(const Catalogue&) = delete;
 
+  /// What the kind is called where it has no other roles.
+  const std::string& role() const { return role_; }
   const std::string& kind() const { return kind_; }
   /// Sorted by name.
   const std::vector<Registration>& registrations() const { return registrations_; }
@@ -84,10 +91,10 @@ class Catalogue {
     return registrations_[find(name, config, path)];
   }
 
-  /// Every kind with a registry, sorted by kind.
+  /// Every role with a registry, sorted by kind, then by role.
   static std::vector<const Catalogue*> all();
 
-  /// Throws Error when a name was registered twice for a kind, with both files. Registration itself
+  /// Throws Error when a name was registered twice for a role, with both files. Registration itself
   /// runs before main() and cannot throw.
   static void check();
 
@@ -98,6 +105,7 @@ class Catalogue {
   size_t find(const std::string& name, const Config& config, std::string_view path) const;
 
  private:
+  std::string role_;
   std::string kind_;
   std::vector<Registration> registrations_;
   std::vector<std::string> duplicates_;
@@ -121,7 +129,7 @@ void declare_component(const Catalogue& catalogue, const Config& config, std::st
 /// Python files (`my_data.py:Train`), the paths of `init_from`, and callbacks that are scripts.
 void make_paths_absolute(const Config& config);
 
-/// Name -> factory for one kind of component.
+/// Name -> factory for one role of components.
 template <class Signature>
 class Registry : public Catalogue {
  public:

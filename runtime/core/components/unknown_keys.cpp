@@ -40,7 +40,7 @@ struct Readers {
   bool is_registered_here = false;  ///< By the very component that has the key.
 };
 
-/// The components of the kind at that place that register the key. The top-level keys are those of
+/// The components of the role at that place that register the key. The top-level keys are those of
 /// iterators.
 Readers readers_of(const Value& root, const std::string& path,
                    const std::vector<std::string>& known) {
@@ -66,7 +66,7 @@ Readers readers_of(const Value& root, const std::string& path,
               true};
     }
     return {fmt::format("{} {} it, but not {}, which is the {} here", list_text(names),
-                        names.size() == 1 ? "reads" : "read", here->name, catalogue->kind())};
+                        names.size() == 1 ? "reads" : "read", here->name, catalogue->role())};
   }
   return {};
 }

@@ -40,7 +40,7 @@ size_t first_shown(const std::string& a, const std::string& b) {
   return same < kMostOfLine ? 0 : same - kContext;
 }
 
-class Comparison {
+class DifferenceSearch {
  public:
   void compare(const std::string& path, const Value* before, const Value* now) {
     // A key without a value counts as a missing key.
@@ -121,7 +121,7 @@ class Comparison {
 }  // namespace
 
 std::vector<ConfigDifference> differences(const Value& before, const Value& now) {
-  Comparison comparison;
+  DifferenceSearch comparison;
   comparison.compare("", &before, &now);
   return std::move(comparison.found);
 }

@@ -113,7 +113,7 @@ STEPOP_REGISTER_RECORD_FILTER(matches, Matches,
 }  // namespace
 
 RecordFilterRegistry& record_filters() {
-  static RecordFilterRegistry registry("record filter");
+  static RecordFilterRegistry registry("record filter", "function");
   return registry;
 }
 

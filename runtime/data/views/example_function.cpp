@@ -12,7 +12,7 @@
 namespace stepop {
 
 ExampleFunctionRegistry& example_functions() {
-  static ExampleFunctionRegistry registry("example function");
+  static ExampleFunctionRegistry registry("example function", "function");
   return registry;
 }
 

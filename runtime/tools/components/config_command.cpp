@@ -56,7 +56,7 @@ const Registration* integration_at(const std::string& path) {
   const auto parts = split_path(path);
   if (parts.size() != 2 || parts[0] != "integrations") return nullptr;
   for (const Catalogue* catalogue : Catalogue::all()) {
-    if (catalogue->kind() != "integration") continue;
+    if (catalogue->role() != "integration") continue;
     for (const auto& each : catalogue->registrations()) {
       if (each.name == parts[1]) return &each;
     }

@@ -225,7 +225,7 @@ Json schema_of(const Registration& component, bool is_declared, const Json& own)
 }
 
 std::string full_name(const Catalogue& catalogue, const Registration& component) {
-  return fmt::format("{}:{}", catalogue.kind(), component.name);
+  return fmt::format("{}:{}", catalogue.role(), component.name);
 }
 
 /// Whether a component has named all parameters that it takes.
@@ -261,7 +261,7 @@ Json schema_of_top(const Node& root, const std::set<std::string>& built_in) {
   Json own = schema_of_children(root, false)["properties"];
   Json cases = Json::array();
   for (const Catalogue* catalogue : Catalogue::all()) {
-    if (catalogue->kind() != "iterator") continue;
+    if (catalogue->role() != "iterator") continue;
     for (const auto& iterator : catalogue->registrations()) {
       if (!is_declared(*catalogue, iterator, built_in)) continue;
       Json known = properties_of(iterator.about.parameters);
@@ -307,11 +307,11 @@ std::string config_schema(bool is_strict, const std::set<std::string>& built_in)
     const auto define = [&](const std::string& name, Json definition) {
       definitions[reference(name).substr(reference("").size())] = std::move(definition);
     };
-    define(catalogue->kind(), schema_of(*catalogue, is_strict));
+    define(catalogue->role(), schema_of(*catalogue, is_strict));
     for (const auto& registration : catalogue->registrations()) {
       define(full_name(*catalogue, registration),
              schema_of(registration, is_declared(*catalogue, registration, built_in),
-                       own[catalogue->kind()]));
+                       own[catalogue->role()]));
     }
   }
   return write_json(schema, 1);

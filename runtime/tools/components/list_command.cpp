@@ -29,6 +29,10 @@ bool has_word(const std::string& text, const std::string& word) {
   return std::search(text.begin(), text.end(), word.begin(), word.end(), is_same) != text.end();
 }
 
+std::string plural(std::string_view word) {
+  return fmt::format("{}{}", word, word.ends_with('s') ? "es" : "s");
+}
+
 /// The path of the map with a parameter, `augmentations/both`; empty for the component's own map.
 std::string_view map_of(const Parameter& parameter) {
   const size_t slash = parameter.name.rfind('/');
@@ -83,7 +87,8 @@ nlohmann::ordered_json all_names() {
                                 {"keys", nlohmann::json::array()},
                                 {"commands", nlohmann::json::array()}};
   for (const Catalogue* catalogue : Catalogue::all()) {
-    auto& kind = all["components"][catalogue->kind()] = nlohmann::json::array();
+    auto& kind = all["components"][catalogue->kind()];
+    if (kind.is_null()) kind = nlohmann::json::array();
     for (const auto& component : catalogue->registrations()) {
       auto parameters = nlohmann::ordered_json::array();
       for (const auto& parameter : component.about.parameters) {
@@ -92,7 +97,9 @@ nlohmann::ordered_json all_names() {
         parameters.push_back(std::move(one));
       }
       kind.push_back({{"name", component.name},
+                      {"role", catalogue->role()},
                       {"about", component.about.summary},
+                      {"is_alias", component.about.is_alias},
                       {"parameters", std::move(parameters)}});
     }
   }
@@ -107,11 +114,65 @@ nlohmann::ordered_json all_names() {
   return all;
 }
 
+/// A registered component, with what list prints of it.
+struct Listed {
+  const Catalogue* catalogue;
+  const Registration* registration;
+
+  /// Whether its name, kind or role has all the words; an alias has to be named by one of them.
+  bool has_all(const std::vector<std::string>& words) const {
+    const bool is_named = std::ranges::find(words, registration->name) != words.end();
+    if (registration->about.is_alias && !is_named) return false;
+    return std::ranges::all_of(words, [&](const std::string& word) {
+      return has_word(registration->name, word) || has_word(plural(catalogue->kind()), word) ||
+             has_word(plural(catalogue->role()), word);
+    });
+  }
+
+  std::string about() const {
+    const bool is_told = catalogue->role() != catalogue->kind();
+    return fmt::format("{}{}{}", is_told ? catalogue->role() : "", is_told ? ": " : "",
+                       registration->about.summary);
+  }
+};
+
+/// The aliases of a kind that is listed whole, such as PyTorch's names of schedules.
+std::string alias_line(const std::vector<Listed>& components,
+                       const std::vector<std::string>& words) {
+  const bool is_whole = std::ranges::all_of(words, [&](const std::string& word) {
+    return has_word(plural(components[0].catalogue->kind()), word);
+  });
+  std::string names;
+  for (const Listed& each : components) {
+    if (each.registration->about.is_alias)
+      names += (names.empty() ? "" : ", ") + each.registration->name;
+  }
+  return names.empty() || !is_whole
+             ? ""
+             : fmt::format("  also read, of other libraries and earlier versions: {}\n", names);
+}
+
+/// All components by their kind, sorted by name.
+OrderedMap<std::vector<Listed>> components_by_kind() {
+  OrderedMap<std::vector<Listed>> kinds;
+  for (const Catalogue* catalogue : Catalogue::all()) {
+    auto& all = kinds[catalogue->kind()];
+    for (const auto& registration : catalogue->registrations()) {
+      all.push_back({catalogue, &registration});
+    }
+  }
+  for (auto& [kind, all] : kinds) {
+    std::ranges::stable_sort(all, {}, [](const Listed& each) { return each.registration->name; });
+  }
+  return kinds;
+}
+
 /// The kind or component whose name is nearest; empty for none.
 std::string nearest_listed(const std::string& word) {
   std::vector<std::string> names;
   for (const Catalogue* catalogue : Catalogue::all()) {
     names.push_back(catalogue->kind());
+    names.push_back(catalogue->role());
     for (const auto& registration : catalogue->registrations()) names.push_back(registration.name);
   }
   const auto near = nearest_names(word, names, 1);
@@ -139,23 +200,19 @@ int list_command(const Arguments& arguments, const ListFlags& own) {
   }
   const std::vector<std::string>& words = arguments.operands;
   bool is_found = false;
-  for (const Catalogue* catalogue : Catalogue::all()) {
+  for (const auto& [kind, components] : components_by_kind()) {
     std::string text;
     size_t width = 14;
-    for (const auto& registration : catalogue->registrations()) {
-      width = std::max(width, registration.name.size());
+    for (const Listed& each : components) {
+      if (each.has_all(words)) width = std::max(width, each.registration->name.size());
     }
-    for (const auto& registration : catalogue->registrations()) {
-      const bool is_meant = std::ranges::all_of(words, [&](const std::string& word) {
-        return has_word(registration.name, word) ||
-               has_word(fmt::format("{}s", catalogue->kind()), word);
-      });
-      if (!is_meant) continue;
-      text += fmt::format("  {:<{}} {}\n", registration.name, width, registration.about.summary);
-      text += parameter_lines(registration.about.parameters);
+    for (const Listed& each : components) {
+      if (!each.has_all(words)) continue;
+      text += fmt::format("  {:<{}} {}\n", each.registration->name, width, each.about());
+      text += parameter_lines(each.registration->about.parameters);
     }
     is_found = is_found || !text.empty();
-    if (words.empty() || !text.empty()) fmt::print("{}s\n{}\n", catalogue->kind(), text);
+    if (!text.empty()) fmt::print("{}\n{}{}\n", plural(kind), text, alias_line(components, words));
   }
   if (!is_found && !words.empty()) {
     if (is_own_key(words.back())) {

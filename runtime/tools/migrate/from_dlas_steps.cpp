@@ -66,7 +66,7 @@ class StepsTranslation {
       }
       const std::string kind = model->as_text();  // take_byol moves what `model` points to
       if (kind == "byol") take_byol(place, network);
-      return leave_unread(place, network, kOfNetwork, find_component(models().kind(), kind));
+      return leave_unread(place, network, kOfNetwork, find_component(models().role(), kind));
     }
   }
 

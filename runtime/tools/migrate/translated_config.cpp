@@ -33,9 +33,9 @@ bool is_registered(const Catalogue& catalogue, std::string_view name) {
                              [&](const Registration& each) { return each.name == name; });
 }
 
-const Registration* find_component(std::string_view kind, std::string_view name) {
+const Registration* find_component(std::string_view role, std::string_view name) {
   for (const Catalogue* catalogue : Catalogue::all()) {
-    if (catalogue->kind() != kind) continue;
+    if (catalogue->role() != role) continue;
     for (const Registration& each : catalogue->registrations()) {
       if (each.name == name) return &each;
     }

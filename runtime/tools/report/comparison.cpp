@@ -36,9 +36,9 @@ std::vector<std::string> labels_of(const std::vector<RunDirectory>& runs) {
   return all_differ(names) ? names : all_differ(folders) ? folders : paths;
 }
 
-class Comparison {
+class ComparisonPage {
  public:
-  explicit Comparison(const std::vector<RunDirectory>& runs)
+  explicit ComparisonPage(const std::vector<RunDirectory>& runs)
       : runs_(runs), labels_(labels_of(runs)) {}
 
   std::string json() {
@@ -95,7 +95,7 @@ class Comparison {
 }  // namespace
 
 std::string comparison_data(const std::vector<RunDirectory>& runs) {
-  return Comparison(runs).json();
+  return ComparisonPage(runs).json();
 }
 
 void write_comparison(const std::vector<RunDirectory>& runs, const std::string& path) {

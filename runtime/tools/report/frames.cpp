@@ -8,6 +8,7 @@
 #include "eval_out/read/find_evaluations.h"
 #include "runtime/core/log/log_files.h"
 #include "runtime/core/pictures/image_file.h"
+#include "runtime/train/run/run_files.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -45,8 +46,7 @@ void find_logged(const std::string& run, SeriesByTitle& pictures, SeriesByTitle&
   const fs::path train = run + "/train";
   for (const auto& split : fs::directory_iterator(train, failed)) {
     const std::string name = split.path().filename().string();
-    const bool is_other = name == "superseded" || name == "checkpoints" || name == "non_finite";
-    if (is_other || !split.is_directory(failed)) continue;
+    if (!is_folder_of_split(name) || !split.is_directory(failed)) continue;
     for (const fs::path& file : files_below(split.path())) {
       const std::string ending = file.extension().string();
       const bool is_picture = is_image_ending(ending) || ending == ".wav";

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/core/base/error.h"
@@ -68,36 +67,26 @@ void check_state(const std::string& state) {
 }  // namespace
 
 ConfigCondition::ConfigCondition(const std::string& text) {
-  constexpr std::array<std::string_view, 7> kSigns = {"==", "!=", "<=", ">=", "=", "<", ">"};
-  const size_t at = text.find_first_of("=!<>");
-  std::string_view sign;
-  if (at != std::string::npos) {
-    for (const std::string_view each : kSigns) {
-      if (sign.empty() && std::string_view(text).substr(at).starts_with(each)) sign = each;
-    }
-  }
-  if (sign.empty() || at == 0) {
+  const std::optional<Comparison> read = read_comparison(text);
+  if (!read) {
     throw UsageError(fmt::format(
         "stepop runs: --where {}: expected a key of the config and a value, as in optimizer/lr=1e-3"
         " or 'batch_size>=32'",
         text));
   }
-  path_ = text.substr(0, at);
-  sign_ = sign;
-  value_ = override_value(path_, text.substr(at + sign.size()));
+  comparison_ = *read;
+  value_ = override_value(path(), comparison_.value);
 }
 
 bool ConfigCondition::holds_in(const Value& config) const {
-  const Value* found = config.find(path_);
+  using Sign = Comparison::Sign;
+  const Value* found = config.find(path());
   const Value value = found != nullptr ? *found : Value();
-  if (sign_ == "=" || sign_ == "==") return is_equal(value, value_);
-  if (sign_ == "!=") return !is_equal(value, value_);
+  if (comparison_.sign == Sign::kEqual) return is_equal(value, value_);
+  if (comparison_.sign == Sign::kUnequal) return !is_equal(value, value_);
   const auto number = number_in(value);
   const auto limit = number_in(value_);
-  if (!number || !limit) return false;
-  if (sign_ == "<") return *number < *limit;
-  if (sign_ == "<=") return *number <= *limit;
-  return sign_ == ">" ? *number > *limit : *number >= *limit;
+  return number && limit && comparison_.holds(*number, *limit);
 }
 
 void filter_runs(std::vector<RunSummary>& runs, const RunFilter& filter) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/value/comparison.h"
 #include "runtime/core/value/value.h"
 #include "runtime/train/run/run_summary.h"
 
@@ -15,7 +16,7 @@ class ConfigCondition {
   /// Throws UsageError for bad conditions.
   explicit ConfigCondition(const std::string& text);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return comparison_.name; }
 
   /// Numbers are equal whatever their types, and a component's name equals a map with this name as
   /// its `class`. A missing key equals null, differs from all other values, and is neither less nor
@@ -23,8 +24,7 @@ class ConfigCondition {
   bool holds_in(const Value& config) const;
 
  private:
-  std::string path_;
-  std::string sign_;
+  Comparison comparison_;
   Value value_;
 };
 

@@ -29,7 +29,7 @@ class FunctorIterator : public Iterator {
 }  // namespace
 
 EvalFunctorRegistry& eval_functors() {
-  static EvalFunctorRegistry registry("functor");
+  static EvalFunctorRegistry registry("functor", "iterator");
   return registry;
 }
 

@@ -115,7 +115,9 @@ Scheduled::Scheduled(const Config& config, std::string_view path) {
                           }));
   if (!is_schedule) {
     std::string names;
-    for (const auto& registration : known) names += (names.empty() ? "" : ", ") + registration.name;
+    for (const auto& registration : known) {
+      if (!registration.about.is_alias) names += (names.empty() ? "" : ", ") + registration.name;
+    }
     throw config.error(path, fmt::format("expected a number or a schedule ({}), found {}", names,
                                          value->describe()));
   }

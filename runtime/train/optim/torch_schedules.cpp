@@ -1,5 +1,5 @@
 // Schedules with the names and parameters of torch.optim.lr_scheduler, and `from`, the rate of the
-// optimizer there.
+// optimizer there, for who knows those names: aliases, which lists do not propose.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -52,7 +52,9 @@ struct StepLR : OfRate {
   }
 };
 STEPOP_REGISTER_SCHEDULE(StepLR, ClosedForm<StepLR>,
-                         {"Multiplied by a factor now and then, as torch.optim's StepLR."});
+                         {"Multiplied by a factor now and then, as torch.optim's StepLR.",
+                          {},
+                          /*is_alias=*/true});
 
 struct MultiStepLR : OfRate {
   std::vector<int64_t> milestones;
@@ -71,7 +73,9 @@ struct MultiStepLR : OfRate {
   }
 };
 STEPOP_REGISTER_SCHEDULE(MultiStepLR, ClosedForm<MultiStepLR>,
-                         {"Multiplied by a factor at some steps, as torch.optim's MultiStepLR."});
+                         {"Multiplied by a factor at some steps, as torch.optim's MultiStepLR.",
+                          {},
+                          /*is_alias=*/true});
 
 struct ConstantLR : OfRate {
   double factor = 1.0 / 3;
@@ -85,7 +89,9 @@ struct ConstantLR : OfRate {
   double at(double t) const { return t < static_cast<double>(total_iters) ? from * factor : from; }
 };
 STEPOP_REGISTER_SCHEDULE(ConstantLR, ClosedForm<ConstantLR>,
-                         {"A part of a number, then the number, as torch.optim's ConstantLR."});
+                         {"A part of a number, then the number, as torch.optim's ConstantLR.",
+                          {},
+                          /*is_alias=*/true});
 
 struct LinearLR : OfRate {
   double start_factor = 1.0 / 3;
@@ -105,7 +111,9 @@ struct LinearLR : OfRate {
 };
 STEPOP_REGISTER_SCHEDULE(LinearLR, ClosedForm<LinearLR>,
                          {"A line from one part of a number to another, as torch.optim's "
-                          "LinearLR."});
+                          "LinearLR.",
+                          {},
+                          /*is_alias=*/true});
 
 struct ExponentialLR : OfRate {
   double gamma = 1;
@@ -119,7 +127,9 @@ struct ExponentialLR : OfRate {
   double at(double t) const { return from * std::pow(gamma, t / each); }
 };
 STEPOP_REGISTER_SCHEDULE(ExponentialLR, ClosedForm<ExponentialLR>,
-                         {"Multiplied by a factor in every step, as torch.optim's ExponentialLR."});
+                         {"Multiplied by a factor in every step, as torch.optim's ExponentialLR.",
+                          {},
+                          /*is_alias=*/true});
 
 struct PolynomialLR : OfRate {
   double power = 1;
@@ -135,7 +145,9 @@ struct PolynomialLR : OfRate {
   }
 };
 STEPOP_REGISTER_SCHEDULE(PolynomialLR, ClosedForm<PolynomialLR>,
-                         {"A power of what is left of the steps, as torch.optim's PolynomialLR."});
+                         {"A power of what is left of the steps, as torch.optim's PolynomialLR.",
+                          {},
+                          /*is_alias=*/true});
 
 struct CosineAnnealingLR : OfRate {
   int64_t T_max = 1;
@@ -149,7 +161,9 @@ struct CosineAnnealingLR : OfRate {
   double at(double t) const { return half_cosine(from, eta_min, t / static_cast<double>(T_max)); }
 };
 STEPOP_REGISTER_SCHEDULE(CosineAnnealingLR, ClosedForm<CosineAnnealingLR>,
-                         {"A cosine, which rises again, as torch.optim's CosineAnnealingLR."});
+                         {"A cosine, which rises again, as torch.optim's CosineAnnealingLR.",
+                          {},
+                          /*is_alias=*/true});
 
 struct CosineAnnealingWarmRestarts : OfRate {
   int64_t T_0 = 1;
@@ -171,7 +185,9 @@ struct CosineAnnealingWarmRestarts : OfRate {
 };
 STEPOP_REGISTER_SCHEDULE(CosineAnnealingWarmRestarts, ClosedForm<CosineAnnealingWarmRestarts>,
                          {"Half a cosine again and again, as torch.optim's "
-                          "CosineAnnealingWarmRestarts."});
+                          "CosineAnnealingWarmRestarts.",
+                          {},
+                          /*is_alias=*/true});
 
 struct CyclicLR {
   double base_lr = 0;
@@ -208,7 +224,9 @@ struct CyclicLR {
 };
 STEPOP_REGISTER_SCHEDULE(
     CyclicLR, ClosedForm<CyclicLR>,
-    {"Up and down between two numbers, as torch.optim's CyclicLR; the momentum stays."});
+    {"Up and down between two numbers, as torch.optim's CyclicLR; the momentum stays.",
+     {},
+     /*is_alias=*/true});
 
 }  // namespace
 }  // namespace stepop

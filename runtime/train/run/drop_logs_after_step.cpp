@@ -15,6 +15,7 @@
 #include "runtime/core/system/folders.h"
 #include "runtime/core/value/value.h"
 #include "runtime/train/checkpoint/checkpoint_folder.h"
+#include "runtime/train/run/run_files.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -132,10 +133,7 @@ DroppedLogs drop_logs_after_step(const RunDirectory& directory, int64_t step,
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(train, failed)) {
     const std::string name = entry.path().filename().string();
-    if (!entry.is_directory() || name == "superseded" || name == "checkpoints" ||
-        name == "non_finite") {
-      continue;
-    }
+    if (!entry.is_directory() || !is_folder_of_split(name)) continue;
     const auto more = later_log_files(entry.path(), last_logged);
     files.insert(files.end(), more.begin(), more.end());
   }

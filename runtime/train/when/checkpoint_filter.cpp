@@ -15,34 +15,23 @@ constexpr const char* kFilter = "eval_filter";
 
 }  // namespace
 
-/// Reads `validation/eval_op/loss < 0.5`. The metric's name may have any other characters.
+/// Reads `validation/eval_op/loss < 0.5`.
 CheckpointFilter::Condition CheckpointFilter::read_condition(const Config& part,
                                                              const std::string& key) {
   const auto text = part.get<std::string>(key);
-  const auto fail = [&] {
-    return part.error(key, fmt::format("expected a metric, <, <=, > or >=, and a number, such as "
-                                       "\"validation/eval_op/loss < 0.5\", found \"{}\"",
-                                       text));
-  };
-  const size_t sign = text.find_last_of("<>");
-  if (sign == std::string::npos) throw fail();
-  const bool or_equal = sign + 1 < text.size() && text[sign + 1] == '=';
-  const auto trimmed = [](std::string word) {
-    word.erase(0, std::min(word.find_first_not_of(' '), word.size()));
-    word.erase(word.find_last_not_of(' ') + 1);
-    return word;
-  };
-  const Value number = plain_scalar(trimmed(text.substr(sign + (or_equal ? 2 : 1))));
-  Condition condition{trimmed(text.substr(0, sign)), Relation::kLess, 0};
-  if (condition.metric.empty() || !(number.is_int() || number.is_float())) throw fail();
-  condition.value = number.is_int() ? static_cast<double>(number.as_int()) : number.as_float();
-  if (std::isnan(condition.value)) throw fail();
-  if (text[sign] == '<') {
-    condition.relation = or_equal ? Relation::kLessOrEqual : Relation::kLess;
-  } else {
-    condition.relation = or_equal ? Relation::kGreaterOrEqual : Relation::kGreater;
+  const std::optional<Comparison> read = read_comparison(text);
+  const Value number = read ? plain_scalar(read->value) : Value();
+  const double value = number.is_int()     ? static_cast<double>(number.as_int())
+                       : number.is_float() ? number.as_float()
+                                           : std::nan("");
+  const bool is_of_order =
+      read && read->sign != Comparison::Sign::kEqual && read->sign != Comparison::Sign::kUnequal;
+  if (!is_of_order || std::isnan(value)) {
+    throw part.error(key, fmt::format("expected a metric, <, <=, > or >=, and a number, such as "
+                                      "\"validation/eval_op/loss < 0.5\", found \"{}\"",
+                                      text));
   }
-  return condition;
+  return {*read, value};
 }
 
 CheckpointFilter::CheckpointFilter(const Config& config) {
@@ -86,14 +75,10 @@ bool CheckpointFilter::takes(int64_t step, std::string_view name) const {
 
 std::optional<bool> CheckpointFilter::holds(const FindMetric& find) const {
   bool all = true;
-  for (const auto& [metric, relation, value] : conditions_) {
-    const std::optional<double> found = find(metric);
+  for (const auto& [comparison, limit] : conditions_) {
+    const std::optional<double> found = find(comparison.name);
     if (!found) return std::nullopt;
-    using enum Relation;
-    all = all &&
-          ((relation == kLess && *found < value) || (relation == kLessOrEqual && *found <= value) ||
-           (relation == kGreater && *found > value) ||
-           (relation == kGreaterOrEqual && *found >= value));
+    all = all && comparison.holds(*found, limit);
   }
   return all;
 }

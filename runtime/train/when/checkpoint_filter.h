@@ -10,6 +10,7 @@
 
 #include "runtime/core/base/name_pattern.h"
 #include "runtime/core/config/config.h"
+#include "runtime/core/value/comparison.h"
 
 namespace stepop {
 
@@ -34,12 +35,9 @@ class CheckpointFilter {
   bool has_conditions() const { return !conditions_.empty(); }
 
  private:
-  enum class Relation { kLess, kLessOrEqual, kGreater, kGreaterOrEqual };
-
   struct Condition {
-    std::string metric;
-    Relation relation;
-    double value;
+    Comparison comparison;  ///< The name is the metric's.
+    double limit;
   };
 
   static Condition read_condition(const Config& part, const std::string& key);

@@ -20,10 +20,8 @@ TEST_CASE("a metric over the outputs of an evaluation, in blocks, is scikit-lear
   const at::Tensor logits = at::randn({kRows, 100});
   const at::Tensor target = at::randint(0, 100, {kRows}, at::kLong);
   const EvalOutputs outputs{.outputs = {{"scores", logits}}, .labels = {{"digit", target}}};
-  const auto f1 = look("Metric", outputs,
-                       "{metric: {class: F1, average: macro}, prediction: scores, target: digit}");
-  const auto top =
-      look("Metric", outputs, "{metric: {class: TopK, k: 7}, prediction: scores, target: digit}");
+  const auto f1 = look("F1", outputs, "{average: macro, prediction: scores, target: digit}");
+  const auto top = look("TopK", outputs, "{k: 7, prediction: scores, target: digit}");
   const auto expected = nlohmann::json::parse(run_python(
       R"(
 import h5py, json, sys
@@ -36,24 +34,33 @@ print(json.dumps([f1_score(digit, scores.argmax(1), average="macro"), top_k_accu
   CHECK(f1->logs.scalars.key_list() == "F1");
   CHECK(f1->value("F1") == doctest::Approx(expected[0].get<double>()).epsilon(1e-6));
   CHECK(top->value("TopK") == doctest::Approx(expected[1].get<double>()).epsilon(1e-6));
-  CHECK(look("Metric", outputs,
-             "{metric: {class: F1, average: none}, prediction: scores, target: digit}")
+  CHECK(look("F1", outputs, "{average: none, prediction: scores, target: digit}")
             ->logs.scalars.contains("99"));
+  // As 0.1.0 read it.
+  const auto wrapped =
+      look("Metric", outputs, "{metric: {class: TopK, k: 7}, prediction: scores, target: digit}");
+  CHECK(wrapped->value("TopK") == top->value("TopK"));
 }
 
 TEST_CASE("mistakes in the metric of a callback are found before the run") {
-  const auto says = [](const std::string& metric) {
-    const Config config(parse_yaml(
-        "eval_hook: {eval_callbacks: {f: {class: Metric, " + metric + "}}}", {"test.yaml", 0}));
+  const auto says = [](const std::string& callback) {
+    const Config config(
+        parse_yaml("eval_hook: {eval_callbacks: {f: {" + callback + "}}}", {"test.yaml", 0}));
     const std::string message = message_of([&] { EvaluationCallbacks(config).declare(); });
     return message == "no error" ? config.unknown_keys() : message;
   };
-  CHECK(says("metric: {class: F1, average: micro}").empty());
-  CHECK(says("prediction: logits").find("eval_callbacks/f/metric: missing") != std::string::npos);
-  CHECK(says("metric: {class: F1, average: mikro}") ==
+  CHECK(says("class: F1, average: micro").empty());
+  CHECK(says("class: F1, average: mikro") ==
+        "test.yaml:1: eval_hook/eval_callbacks/f/average: expected macro, micro or none, found "
+        "\"mikro\"");
+  CHECK(says("class: F1, avrage: micro").find("f/avrage") != std::string::npos);
+  const std::string wrapped = "class: Metric, ";
+  CHECK(says(wrapped + "metric: {class: F1, average: micro}").empty());
+  CHECK(says(wrapped + "prediction: logits").find("eval_callbacks/f/metric: missing") !=
+        std::string::npos);
+  CHECK(says(wrapped + "metric: {class: F1, average: mikro}") ==
         "test.yaml:1: eval_hook/eval_callbacks/f/metric/average: expected macro, micro or none, "
         "found \"mikro\"");
-  CHECK(says("metric: {class: F1, avrage: micro}").find("f/metric/avrage") != std::string::npos);
 }
 
 }  // namespace metric_callback_test

@@ -198,15 +198,6 @@ TEST_CASE("a component of another kind is answered with what to write for it") {
     const size_t begin = message.find("unknown ");
     return begin == std::string::npos ? message : message.substr(begin);
   };
-  CHECK(
-      said("eval_hook: {eval_callbacks: {iou: {class: MeanIoU}}}\n") ==
-      "unknown callback \"MeanIoU\": that is a metric: {class: Metric, metric: {class: MeanIoU}}");
-  CHECK(said("eval_hook: {eval_callbacks: {iou: {class: MeanIoU, average: none}}}\n") ==
-        "unknown callback \"MeanIoU\": that is a metric: {class: Metric, metric: {class: MeanIoU, "
-        "average: none}}");
-  CHECK(
-      said("eval_hook: {eval_callbacks: {iou: MeanIoU}}\n") ==
-      "unknown callback \"MeanIoU\": that is a metric: {class: Metric, metric: {class: MeanIoU}}");
   CHECK(said("eval_hook: {eval_callbacks: {stop: StopAt}}\n") ==
         "unknown callback \"StopAt\": that is a hook: hooks: {NAME: StopAt}");
   CHECK(said("hooks: {acc: accuracy}\n") ==

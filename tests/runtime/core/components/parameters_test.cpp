@@ -164,7 +164,7 @@ TEST_CASE("every component of the tree declares its parameters once") {
     for (const auto& component : catalogue->registrations()) {
       if (component.file.find("/tests/") != std::string::npos) continue;
       for (const auto& parameter : component.about.parameters) {
-        CAPTURE(catalogue->kind());
+        CAPTURE(catalogue->role());
         CAPTURE(component.name);
         CAPTURE(parameter.name);
         // A row in a registration has no type: what reads it stands elsewhere.

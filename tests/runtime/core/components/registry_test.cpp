@@ -118,6 +118,42 @@ TEST_CASE("the same name twice is an error that names both files") {
   CHECK(message_of(Catalogue::check) == "no error");
 }
 
+TEST_CASE("a role of a kind has names of its own, and the messages name it") {
+  Shapes lines("line", "drawing");
+  Shapes areas("area", "drawing");
+  fill(areas);
+  lines.add({"Square", {"its outline", {}}, "line.cpp", 1}, nullptr);
+  lines.add({"Edge", {"one side", {}}, "line.cpp", 2}, nullptr);
+  CHECK(message_of(Catalogue::check) == "no error");
+  CHECK(lines.kind() == areas.kind());
+  CHECK(message_of([&] { lines.registration("Circle", config_of("a: Circle"), "a"); }) ==
+        "test.yaml:1: a: unknown line \"Circle\": that is an area: stepop list \"area\"");
+  CHECK(message_of([&] { areas.registration("Edges", config_of("a: Edges"), "a"); }) ==
+        "test.yaml:1: a: unknown area \"Edges\"; known are: Cube, Circle, Square; one of your own "
+        "is registered by STEPOP_REGISTER_AREA in a file that `code: [file.cpp]` names");
+}
+
+TEST_CASE("an alias is read, is not listed, and gives way to another one of its name") {
+  for (const bool is_first : {true, false}) {
+    Shapes shapes("shape");
+    const auto add_alias = [&] {
+      shapes.add({"Cube", {"an old name", {}, /*is_alias=*/true}, "old.cpp", 1}, nullptr);
+    };
+    if (is_first) add_alias();
+    fill(shapes);
+    if (!is_first) add_alias();
+    shapes.add({"Quad", {"of another library", {}, /*is_alias=*/true}, "old.cpp", 2}, nullptr);
+    CHECK(message_of(Catalogue::check) == "no error");
+    CHECK(shapes.build(config_of("shape: Cube"), "shape", 4) == "Cube of default, 4 sides");
+    CHECK(shapes.registration("Quad", Config(), "").about.summary == "of another library");
+    CHECK(message_of([&] { shapes.build(config_of("shape: Quat"), "shape", 4); }) ==
+          "test.yaml:1: shape: unknown shape \"Quat\": did you mean \"Quad\"? Known are: Cube, "
+          "Square, Circle");
+    CHECK(message_of([&] { shapes.build(config_of("shape: Ring"), "shape", 4); }).find("Quad") ==
+          std::string::npos);
+  }
+}
+
 TEST_CASE("the same name in two kinds is no mistake") {
   Shapes shapes("shape");
   Shapes bodies("body");

@@ -361,25 +361,30 @@ TEST_CASE("checkpoints are copied elsewhere behind the training, also at the sec
   const ScratchFolder folder;
   const std::string more = "num_steps: 8\nckpt_freq: 2\ncheckpoints: {keep_last: 9}";
   const auto mirror = [](const std::string& words) {
-    return "{copy: {class: Mirror, pause: 0, " + words + "}}";
+    return "{copy: {class: RunCommand, on: checkpoint, pause: 0, " + words + "}}";
   };
   TestRun run(config_with(
       mirror("command: 'cp {file} " + folder.path() + "/; echo {run} > " + (folder / "run") + "'"),
       more));
-  CHECK_FALSE(contains(log_of(run), "Mirror: `"));
+  CHECK_FALSE(contains(log_of(run), "RunCommand: `"));
   CHECK(read_file(folder / "model-8.safetensors") == read_file(run.checkpoint_path(8)));
   CHECK(contains(read_file(folder / "run"), "_test\n"));
   const std::string second = "test -e " + (folder / "tried") + " || { touch " + (folder / "tried") +
                              "; exit 4; }; cp {file} " + (folder / "second");
   TestRun retried(config_with(mirror("command: '" + second + "'"), more));
-  CHECK_FALSE(contains(log_of(retried), "Mirror: `"));
+  CHECK_FALSE(contains(log_of(retried), "RunCommand: `"));
   CHECK(read_file(folder / "second") == read_file(retried.checkpoint_path(8)));
   TestRun fails(config_with(mirror("tries: 2, command: 'echo full >&2; exit 4 # {folder}'"), more));
   CHECK(contains(log_of(fails), "failed 2 times: exit status 4: full"));
   TestRun slow(config_with(mirror("end_timeout: 1, command: 'sleep 60 # {file}'"), more));
-  CHECK(contains(log_of(slow), "the last copy was not done after end_timeout: 1 seconds"));
+  CHECK(contains(log_of(slow),
+                 "the last checkpoint's command was not done after end_timeout: 1 seconds"));
   CHECK(contains(message_of([&] { TestRun bad(config_with(mirror("command: ls"))); }),
                  "hooks/copy/command: expected {file}, the checkpoint, or {folder}"));
+  CHECK(contains(message_of([&] {
+                   TestRun bad(config_with("{a: {class: RunCommand, on: checkpoint, url: b}}"));
+                 }),
+                 "hooks/a/url: on a checkpoint there is a command alone"));
 }
 
 TEST_CASE("a hook with a trigger gets its steps alone, and all that is no step") {

@@ -226,26 +226,19 @@ TEST_CASE("a number is a constant, and a missing key its fallback") {
 
 TEST_CASE("what is no number and no schedule is refused with its place") {
   refused("fast",
-          "lr: expected a number or a schedule (ConstantLR, CosineAnnealingLR, "
-          "CosineAnnealingWarmRestarts, CyclicLR, ExponentialLR, LinearLR, MultiStepLR, "
-          "PolynomialLR, StepLR, chain, constant, cosine, cosine_restarts, "
+          "lr: expected a number or a schedule (chain, constant, cosine, cosine_restarts, "
           "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, power_law, ramp, "
-          "step, warmup), "
-          "found "
+          "step, warmup), found "
           "\"fast\"");
   refused("true",
-          "lr: expected a number or a schedule (ConstantLR, CosineAnnealingLR, "
-          "CosineAnnealingWarmRestarts, CyclicLR, ExponentialLR, LinearLR, MultiStepLR, "
-          "PolynomialLR, StepLR, chain, constant, cosine, cosine_restarts, "
+          "lr: expected a number or a schedule (chain, constant, cosine, cosine_restarts, "
           "exponential, inverse_sqrt, linear, one_cycle, plateau, polynomial, power_law, ramp, "
-          "step, warmup), "
-          "found "
+          "step, warmup), found "
           "true");
   refused("{class: cosin, from: 1}",
           "lr/class: unknown schedule \"cosin\": did you mean \"cosine\"? Known are: cosine, "
-          "chain, constant, ramp, step, ConstantLR, CyclicLR, StepLR, linear, warmup and 13 more: "
-          "stepop "
-          "list schedule");
+          "chain, constant, ramp, step, linear, warmup, plateau, one_cycle, polynomial, power_law, "
+          "exponential, cosine_restarts, inverse_sqrt");
   CHECK_THROWS_WITH_AS(
       Scheduled(config_of("{}"), "lr"),
       "test.yaml:1: lr: missing; give it in a config, or on the command line as --lr VALUE",

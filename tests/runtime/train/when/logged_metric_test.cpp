@@ -51,7 +51,7 @@ std::string proposed(const std::string& message) {
 
 const std::string kCallbacks =
     "eval_hook: {eval_callbacks: {accuracy: accuracy, "
-    "iou: {class: Metric, metric: {class: MeanIoU, classes: 3}}, fails: test_throws}}\n";
+    "iou: {class: MeanIoU, classes: 3}, fails: test_throws}}\n";
 
 TEST_CASE("a metric of a callback is checked before the first step, by what the callback gives") {
   const auto best = [](const std::string& metric) {
