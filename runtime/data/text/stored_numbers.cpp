@@ -13,6 +13,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/core/system/start_thread.h"
+#include "runtime/core/system/usable_processors.h"
 
 namespace stepop {
 namespace {
@@ -38,7 +39,7 @@ using Sink = std::function<void(std::span<const int32_t>)>;
 
 /// Makes the numbers of some parts at a time, so that they are never all in memory.
 void make_all(const NumbersSource& source, const Sink& sink) {
-  const int64_t workers = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 16);
+  const int64_t workers = std::clamp<int64_t>(usable_processors(), 1, 16);
   const int64_t at_once = std::min(4 * workers, source.parts);
   for (int64_t first = 0; first < source.parts; first += at_once) {
     const int64_t count = std::min(at_once, source.parts - first);

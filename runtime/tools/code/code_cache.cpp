@@ -21,6 +21,7 @@
 #include "runtime/core/system/owner.h"
 #include "runtime/core/system/read_file.h"
 #include "runtime/core/system/start_thread.h"
+#include "runtime/core/system/usable_processors.h"
 #include "runtime/tools/code/build_settings.h"
 #include "runtime/tools/code/cache_entry.h"
 
@@ -170,7 +171,7 @@ class LibraryBuild {
         }
       }
     };
-    const size_t at_once = std::max(1U, std::thread::hardware_concurrency());
+    const auto at_once = static_cast<size_t>(usable_processors());
     {
       std::vector<std::jthread> threads;
       while (threads.size() < std::min(units.size(), at_once)) {

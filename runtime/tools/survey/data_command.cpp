@@ -16,6 +16,7 @@
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/system/atomic_file.h"
+#include "runtime/core/system/usable_processors.h"
 #include "runtime/data/class_numbers.h"
 #include "runtime/data/example_random.h"
 #include "runtime/data/notice.h"
@@ -168,7 +169,7 @@ TitledSurvey survey_split(Splits& splits, const std::string& name, const Config&
   const Dataset& dataset = splits.dataset(name);
   const std::string path = "datasets/" + name;
   SurveyOptions options;
-  options.threads = std::max(1U, std::thread::hardware_concurrency());
+  options.threads = usable_processors();
   const auto* stream = dynamic_cast<const StreamDataset*>(&dataset);
   const auto size = stream != nullptr ? stream->examples() : std::optional(dataset.size());
   options.examples = examples_to_read(own, size);

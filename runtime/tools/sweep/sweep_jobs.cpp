@@ -25,6 +25,7 @@
 #include "runtime/core/programs/child_process.h"
 #include "runtime/core/system/folders.h"
 #include "runtime/core/system/read_file.h"
+#include "runtime/core/system/usable_processors.h"
 #include "runtime/core/value/yaml_reader.h"
 #include "runtime/tools/cli/exit_codes.h"
 #include "runtime/tools/start/ranked_by.h"
@@ -57,8 +58,8 @@ std::vector<std::string> share_of_machine(const std::string& config_file, int64_
     if (!is_given(key))
       words.push_back(fmt::format("--{}={}", key, std::max<int64_t>(whole / jobs, 1)));
   };
-  add("num_threads", at::get_num_threads());
-  const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const int64_t cores = usable_processors();
+  add("num_threads", std::min<int64_t>(at::get_num_threads(), cores));
   add("n_data_processes", std::clamp<int64_t>(cores / 2, 1, 8));
   return words;
 }

@@ -16,6 +16,7 @@
 #include "runtime/core/measure/device_memory.h"
 #include "runtime/core/system/file_calls.h"
 #include "runtime/core/system/read_file.h"
+#include "runtime/core/system/usable_processors.h"
 #include "runtime/core/value/yaml_writer.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/iterator/splits.h"
@@ -63,7 +64,7 @@ std::string report(const Session& session) {
                               {"is_cpu", context.device.is_cpu()},
                               {"has_images", has_images},
                               {"can_use_onednn", at::hasMKLDNN()},
-                              {"cores", int64_t{std::max(1U, std::thread::hardware_concurrency())}},
+                              {"cores", usable_processors()},
                               {"device", describe_device(context.device)},
                               {"batch_size", int64_t{context.splits.order("train").batch_size()}},
                               {"examples", int64_t{context.splits.examples("train")}}});

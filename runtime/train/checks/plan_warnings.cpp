@@ -14,6 +14,7 @@
 
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/log/metric_direction.h"
+#include "runtime/core/system/usable_processors.h"
 #include "runtime/train/checks/data_warnings.h"
 #include "runtime/train/checks/optimizer_warnings.h"
 #include "runtime/train/iterator/splits.h"
@@ -148,7 +149,7 @@ class PlanWarnings {
                       idle == 1 ? "has" : "have"));
     }
     constexpr int64_t kFarAbove = 4;
-    const int64_t processors = std::max(1U, std::thread::hardware_concurrency());
+    const int64_t processors = usable_processors();
     if (const int64_t threads = at::get_num_threads(); threads > kFarAbove * processors) {
       add("num_threads",
           fmt::format("{} threads share {} processor{}: they wait for each other, and a step takes "

@@ -12,6 +12,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/interrupt_scope.h"
 #include "runtime/core/config/batch_size.h"
+#include "runtime/core/system/usable_processors.h"
 #include "runtime/data/example_random.h"
 #include "runtime/data/notice.h"
 #include "runtime/data/stream_batches.h"
@@ -166,7 +167,7 @@ const BatchOrder& Splits::evaluation_order(const std::string& split, int64_t max
 }
 
 LoaderOptions Splits::loader_options() const {
-  const int64_t cores = std::max(1U, std::thread::hardware_concurrency()) / local_processes_;
+  const int64_t cores = usable_processors() / local_processes_;
   LoaderOptions options;
   constexpr int64_t kMost = 1024;
   options.workers =

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "runtime/core/components/foreign_names.h"
+#include "runtime/core/system/usable_processors.h"
 #include "runtime/train/keys/own_keys.h"
 #include "runtime/train/run/thread_wait.h"
 
@@ -103,8 +104,11 @@ void apply_backend_settings(const Config& config, int local_processes) {
     constexpr int64_t kMost = 1024;  // more threads would leave none to other programs
     at::set_num_threads(static_cast<int>(config.get_between("num_threads", 1, kMost, 1)));
   } else {
-    if (local_processes > 1 && std::getenv("OMP_NUM_THREADS") == nullptr) {
-      at::set_num_threads(std::max(1, at::get_num_threads() / local_processes));
+    if (std::getenv("OMP_NUM_THREADS") == nullptr) {
+      const auto usable = static_cast<int>(usable_processors());
+      const int all = std::min(at::get_num_threads(), usable);
+      const int own = std::max(1, all / local_processes);
+      if (own != at::get_num_threads()) at::set_num_threads(own);
     }
     config.note_default("num_threads", at::get_num_threads());
   }
@@ -132,7 +136,9 @@ void synchronize(const c10::Device& device) {
 std::string describe_device(const c10::Device& device) {
   if (!device.is_cpu()) return device.str();
   const int threads = at::get_num_threads();
-  return fmt::format("cpu, {} thread{}, oneDNN {}", threads, threads == 1 ? "" : "s",
+  const std::string limit = processor_limit();
+  return fmt::format("cpu, {} thread{}{}, oneDNN {}", threads, threads == 1 ? "" : "s",
+                     limit.empty() ? "" : " in " + limit,
                      at::globalContext().userEnabledMkldnn() ? "on" : "off");
 }
 

@@ -27,6 +27,7 @@
 #include <jpeglib.h>
 
 #include "runtime/core/system/read_file.h"
+#include "runtime/core/system/usable_processors.h"
 
 namespace stepop {
 namespace fs = std::filesystem;
@@ -130,6 +131,7 @@ OrderedMap<std::string> machine_facts() {
   }
   if (!processor.empty()) facts.set("processor", processor);
   facts.set("cores", fmt::format("{}", std::thread::hardware_concurrency()));
+  if (const std::string limit = processor_limit(); !limit.empty()) facts.set("limit", limit);
   const std::string found = gpu_models();
   if (!found.empty()) facts.set("GPU", found);
   const auto driver = try_read_file("/proc/driver/nvidia/version", kMostBytes);

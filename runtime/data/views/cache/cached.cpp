@@ -25,6 +25,7 @@
 #include "runtime/core/system/checksum.h"
 #include "runtime/core/system/folders.h"
 #include "runtime/core/system/start_thread.h"
+#include "runtime/core/system/usable_processors.h"
 #include "runtime/data/example_random.h"
 #include "runtime/data/notice.h"
 #include "runtime/data/views/cache/cache_source.h"
@@ -225,12 +226,12 @@ class Cached : public SameOrder, public KeepsFloat64 {
 
   /// Reads all missing examples, in several threads; reports its progress when it takes long.
   void fill_all() const {
-    constexpr unsigned kMostThreads = 16;
-    const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
+    constexpr int64_t kMostThreads = 16;
+    const auto threads = static_cast<size_t>(std::min(usable_processors(), kMostThreads));
     std::atomic<int64_t> next = 0;
     std::mutex mutex;  // guards the variables below
     std::condition_variable ended;
-    unsigned at_work = threads;
+    size_t at_work = threads;
     std::exception_ptr failure;
     const InterruptCheck& interrupt = InterruptScope::current();
     const auto work = [&] {
@@ -260,7 +261,7 @@ class Cached : public SameOrder, public KeepsFloat64 {
       } catch (const Error&) {
         if (workers.empty()) throw;
         const std::lock_guard lock(mutex);  // the threads that have started do all the work
-        at_work -= threads - static_cast<unsigned>(workers.size());
+        at_work -= threads - workers.size();
         break;
       }
     }
