@@ -74,6 +74,7 @@ void register_callback(const Registration& metric, const MetricRegistry::Factory
     const auto made = factory(arguments.params);
     return metric_of_outputs(arguments, read_parameters<MetricKeys>(arguments.params), *made, name);
   });
+  if (keys_of_callbacks().contains(metric.name)) return;  // a callback of that name
   keys_of_callbacks().set(metric.name, {{"prediction", KeyParameter::From::kFile}, {"target"}});
   callback_checks().set(metric.name, [factory](const Config& params) { factory(params); });
 }

@@ -239,7 +239,8 @@ STEPOP_REGISTER_LOSS(pix, Pix, {"How far two tensors are apart."});
 STEPOP_REGISTER_LOSS(sr_pix, SrPix, {"l2 that counts details more."});
 STEPOP_REGISTER_LOSS(direct, DirectLoss, {"The mean of a key."});
 STEPOP_REGISTER_LOSS(cross_entropy, CrossEntropy, {"Of logits and classes."});
-STEPOP_REGISTER_LOSS(crossentropy, CrossEntropy, {"The same as cross_entropy."});
+STEPOP_REGISTER_LOSS(crossentropy, CrossEntropy,
+                     {"The same as cross_entropy.", {}, /*is_alias=*/true});
 STEPOP_REGISTER_LOSS(distillation, Distillation,
                      {"How far a student's classes are from a teacher's."});
 

@@ -71,10 +71,12 @@ class TheSite(unittest.TestCase):
         definitions = json.loads(said_by("config", "--schema"))["definitions"]
         components = [name for name in definitions if ":" in name]
         self.assertGreater(len(components), 200)
+        kinds = {component["role"].replace(" ", "_"): kind
+                 for kind, listed in json.loads(said_by("list", "--json"))["components"].items() for component in listed}
         missing = []
         for name in components:
-            kind, _, component = name.partition(":")
-            text = (self.site / f"reference/components/{kind}.html").read_text()
+            role, _, component = name.partition(":")
+            text = (self.site / f"reference/components/{kinds[role]}.html").read_text()
             _, heading, part = text.partition(f'">{component}<a class="headerlink"')
             part = part.partition("<h2")[0]
             keys = [key for key, schema in definitions[name].get("properties", {}).items() if schema is not True]
