@@ -241,8 +241,7 @@ TEST_CASE("list WORD names the components with that in their name, kind or role"
   const std::string terms = list("'loss terms'");
   CHECK(terms.find("\n pix loss term: ") != std::string::npos);
   CHECK(terms.find("\n l1 ") == std::string::npos);
-  CHECK(list("schedules")
-            .find("\n also read, of other libraries and earlier versions: ConstantLR, ") !=
+  CHECK(list("schedules").find("\n also read, shown by their names: ConstantLR, ") !=
         std::string::npos);
   CHECK(list("schedules").find("\n StepLR ") == std::string::npos);
   CHECK(list("StepLR").find("\n StepLR Multiplied ") != std::string::npos);

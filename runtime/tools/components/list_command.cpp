@@ -136,7 +136,8 @@ struct Listed {
   }
 };
 
-/// The aliases of a kind that is listed whole, such as PyTorch's names of schedules.
+/// The aliases of a kind that is listed whole, such as PyTorch's names of schedules, and the
+/// metrics among the callbacks.
 std::string alias_line(const std::vector<Listed>& components,
                        const std::vector<std::string>& words) {
   const bool is_whole = std::ranges::all_of(words, [&](const std::string& word) {
@@ -147,9 +148,8 @@ std::string alias_line(const std::vector<Listed>& components,
     if (each.registration->about.is_alias)
       names += (names.empty() ? "" : ", ") + each.registration->name;
   }
-  return names.empty() || !is_whole
-             ? ""
-             : fmt::format("  also read, of other libraries and earlier versions: {}\n", names);
+  return names.empty() || !is_whole ? ""
+                                    : fmt::format("  also read, shown by their names: {}\n", names);
 }
 
 /// All components by their kind, sorted by name.

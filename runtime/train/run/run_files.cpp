@@ -9,8 +9,7 @@ namespace stepop {
 namespace {
 
 constexpr RunFile kRunFiles[] = {
-    {"configs/train_<time>.yaml", "the resolved config of each start; `eval_` of an evaluation",
-     "one more"},
+    {"configs/train_<time>.yaml", "the resolved config of each start", "one more"},
     {"configs/train_<time>.json", "what else it was made of, for `stepop reproduce`", "one more"},
     {"configs/train_<time>.patch", "what was not committed to git; `.2.patch`: a second repository",
      "one more"},
@@ -29,16 +28,13 @@ constexpr RunFile kRunFiles[] = {
     {"train/checkpoints/latest.safetensors", "a link to one of them", "is written anew"},
     {"train/checkpoints/best.safetensors", "another one", "is written anew"},
     {"train/superseded/<time>/",
-     "what moved, of steps after the one at which a start resumed; may "
-     "be removed",
-     "one more"},
+     "what moved, of steps after the one at which a start resumed; may be removed", "one more"},
     {"train/non_finite/<step>/", "the step in which NaN or infinity appeared", "later steps move"},
     {"train/change.yaml", "a change that you ask for; `.refused` if it cannot be", "is taken"},
     {"train/<split>/<op>/", "`<name>_<step>.png` and other files of logs", "later steps move"},
     {"eval/<time>_<name>/process.json", "who evaluates without a training, or did", "stays"},
     {"eval/<time>_<name>/<step>/",
-     "`outputs.h5`, `scalars.json`, and a folder for each evaluation "
-     "with a name",
+     "`outputs.h5`, `scalars.json`, and a folder for each evaluation with a name",
      "unfinished ones of later steps move"},
     {"eval/reached.json", "the checkpoint up to which `eval_forever` has come", "stays"},
     {"wandb/", "what was sent there, if asked for", "continues"},
