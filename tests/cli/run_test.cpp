@@ -11,10 +11,10 @@
 
 #include "runtime/core/config/config.h"
 #include "runtime/core/value/yaml_reader.h"
-#include "runtime/train/run/run_files.h"
 #include "tests/cli/digits_run.h"
 #include "tests/places.h"
 #include "tests/python.h"
+#include "tests/run_file_rows.h"
 #include "tests/same_state.h"
 
 namespace stepop {

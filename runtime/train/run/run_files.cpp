@@ -1,7 +1,5 @@
 #include "runtime/train/run/run_files.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <string>
 
@@ -42,31 +40,9 @@ constexpr RunFile kRunFiles[] = {
     {"report.html", "of `stepop report`", "stays"},
 };
 
-/// With `*` for each part in angle brackets, and without a slash at the end.
-std::string glob_of(std::string_view path) {
-  std::string glob;
-  bool is_in_brackets = false;
-  for (const char c : path) {
-    if (c == '<') glob += '*';
-    is_in_brackets = (is_in_brackets || c == '<') && c != '>';
-    if (!is_in_brackets && c != '>') glob += c;
-  }
-  if (glob.ends_with('/')) glob.pop_back();
-  return glob;
-}
-
 }  // namespace
 
 std::span<const RunFile> run_files() { return kRunFiles; }
-
-const RunFile* find_run_file(std::string_view path) {
-  const std::string text(path);
-  const auto* found = std::ranges::find_if(kRunFiles, [&](const RunFile& row) {
-    const int flags = FNM_PATHNAME | (row.path.ends_with('/') ? FNM_LEADING_DIR : 0);
-    return ::fnmatch(glob_of(row.path).c_str(), text.c_str(), flags) == 0;
-  });
-  return found == std::end(kRunFiles) ? nullptr : found;
-}
 
 bool is_folder_of_split(std::string_view folder) {
   const std::string place = "train/" + std::string(folder) + "/";

@@ -18,9 +18,6 @@ struct RunFile {
 /// stands here; drop_logs_after_step.h and the readers of a run's pictures go by it.
 std::span<const RunFile> run_files();
 
-/// The row for the file at `path`, relative to the run's folder; null for a file of somebody else.
-const RunFile* find_run_file(std::string_view path);
-
 /// Whether `train/<folder>` has what the ops of a split logged: no other row is about that folder.
 bool is_folder_of_split(std::string_view folder);
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/core/system/read_file.h"
+#include "tests/run_file_rows.h"
 
 namespace stepop {
 namespace run_files_test {
