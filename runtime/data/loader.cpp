@@ -44,6 +44,8 @@ namespace {
 /// One slow batch may come from a thread that waited for its core. This many slow batches in a row
 /// come from the dataset.
 constexpr int kSlowInARow = 3;
+/// Of the time between two batches: a worker could not save more than that.
+constexpr double kSmallPart = 0.05;
 /// If a first batch takes this many times longer than a fast batch, no second is timed.
 constexpr double kVerySlow = 100;
 /// How often a wait checks whether it should end.
@@ -355,8 +357,12 @@ Loader::Prepared Loader::prepare_one(bool is_first) {
   }
   if (options_.interrupt) options_.interrupt();
   if (options_.workers == 0) return prepared;
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-  slow_batches_ = passed.count() < options_.quick ? 0 : slow_batches_ + 1;
+  const auto end = std::chrono::steady_clock::now();
+  const std::chrono::duration<double> passed = end - start;
+  const std::chrono::duration<double> between = start - std::exchange(last_prepared_, end);
+  const bool is_quick =
+      passed.count() < options_.quick || (!is_first && passed < kSmallPart * between);
+  slow_batches_ = is_quick ? 0 : slow_batches_ + 1;
   if (slow_batches_ >= kSlowInARow || (is_first && passed.count() > kVerySlow * options_.quick)) {
     LoaderOptions rest = options_;
     rest.first_batch = next_batch_ + 1;

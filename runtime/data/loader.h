@@ -3,6 +3,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,10 +24,11 @@ class Profile;
 struct LoaderOptions {
   /// The number of threads that prepare batches; 0 prepares each batch in `next()`.
   int64_t workers = 0;
-  /// Seconds. While batches take less, `next()` prepares them, and the workers start only when
-  /// batches take longer: waking a worker and moving its data between cores costs tens of
-  /// microseconds. 0 starts the workers at once. A source whose batches come in order always starts
-  /// them at once, so that its data arrives while the loop computes.
+  /// Seconds. While batches take less, or less than a twentieth of the time between two, `next()`
+  /// prepares them, and the workers start only when batches take longer: waking a worker and moving
+  /// its data between cores costs tens of microseconds, and it wants a core of its own. 0 starts
+  /// the workers at once. A source whose batches come in order always starts them at once, so that
+  /// its data arrives while the loop computes.
   double quick = 0;
   /// The number of batches that each worker may prepare ahead.
   int64_t prefetch = 2;
@@ -103,7 +105,9 @@ class Loader {
   LoaderOptions options_;
   int64_t next_batch_;
   std::function<std::string()> state_;
-  int slow_batches_ = 0;              ///< The number of slow batches in a row.
+  int slow_batches_ = 0;  ///< The number of slow batches in a row.
+  /// When the last batch was prepared without a worker.
+  std::chrono::steady_clock::time_point last_prepared_ = {};
   std::shared_ptr<Workers> workers_;  ///< Each worker thread keeps this object alive.
   std::unique_ptr<Ahead> ahead_;
   std::optional<c10::Stream> copies_;  ///< The stream of copies that run beside the device's work.

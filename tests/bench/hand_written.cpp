@@ -1,5 +1,6 @@
 #include "tests/bench/hand_written.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_adam.h>
@@ -16,8 +17,9 @@
 
 namespace stepop::bench {
 
-HandWrittenLoop::HandWrittenLoop(const std::string& yaml, Data data, Optimizer optimizer)
-    : device_(read_device(config_of(yaml))) {
+HandWrittenLoop::HandWrittenLoop(const std::string& yaml, Data data, Optimizer optimizer,
+                                 Convolutions convolutions)
+    : device_(read_device(config_of(yaml))), convolutions_(convolutions) {
   const Config config = config_of(yaml);
   seed_generators(1, c10::kCPU);
   network_ = std::dynamic_pointer_cast<Network>(models().build(config, "model"));
@@ -83,6 +85,9 @@ void HandWrittenLoop::count_update() {
 }
 
 double HandWrittenLoop::time_steps(int64_t steps) {
+  at::Context& libtorch = at::globalContext();
+  const bool is_ours_with_onednn = libtorch.userEnabledMkldnn();
+  if (convolutions_ == Convolutions::kByOneDnn) libtorch.setUserEnabledMkldnn(true);
   const Stopwatch watch;
   for (int64_t i = 0; i < steps; ++i) {
     if (prepared_.empty()) {
@@ -92,7 +97,9 @@ double HandWrittenLoop::time_steps(int64_t steps) {
     }
   }
   synchronize(device_);
-  return watch.seconds();
+  const double seconds = watch.seconds();
+  libtorch.setUserEnabledMkldnn(is_ours_with_onednn);
+  return seconds;
 }
 
 }  // namespace stepop::bench

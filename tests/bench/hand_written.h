@@ -32,7 +32,13 @@ class HandWrittenLoop {
     kTorchOptim,   ///< `torch::optim::Adam`.
   };
 
-  HandWrittenLoop(const std::string& yaml, Data data, Optimizer optimizer);
+  enum class Convolutions {
+    kByOneDnn,  ///< As LibTorch does by itself.
+    kAsOurs,    ///< With oneDNN where the training in this process has it.
+  };
+
+  HandWrittenLoop(const std::string& yaml, Data data, Optimizer optimizer,
+                  Convolutions convolutions = Convolutions::kByOneDnn);
   ~HandWrittenLoop();
 
   /// Trains on, and returns the seconds that `steps` steps took.
@@ -47,6 +53,7 @@ class HandWrittenLoop {
   std::unique_ptr<Dataset> dataset_;
   c10::Device device_;
   int64_t batch_size_;
+  Convolutions convolutions_;
   std::vector<int64_t> order_;
   size_t position_ = 0;
   std::vector<Batch> prepared_;

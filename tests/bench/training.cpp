@@ -102,7 +102,7 @@ std::vector<std::vector<double>> take_turns_with_training(const std::string& yam
   return turns.times();
 }
 
-int64_t steps_per_round(int64_t batch_size) { return batch_size == 4 ? 50 : 15; }
+int64_t steps_per_round(int64_t batch_size) { return batch_size > 4 ? 15 : 50; }
 
 void print_steps(int64_t batch_size, const std::vector<std::vector<double>>& times,
                  const std::vector<std::string>& baselines) {

@@ -74,7 +74,7 @@ void show(const Session& session, bool with_config, bool is_shown, Console& cons
   if (with_config && is_shown) console.debug(session.config_yaml());
   if (with_config && !is_shown) console.info(session.config_yaml());
   if (!session.warnings().empty()) console.warn(session.warnings());
-  if (!session.log_notice().empty()) console.info(session.log_notice());
+  if (!session.notices().empty()) console.info(session.notices());
   const Notices notices = split_notices(session.context().splits.notices());
   if (!notices.infos.empty()) console.info(notices.infos);
   if (!notices.warnings.empty()) console.warn(notices.warnings);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -232,6 +233,8 @@ Findings preflight(Settings& settings, bool train, Iterator& iterator, const Con
   const Snapshot snapshot(context);
   const ValueChecks checks;
   Seen seen;
+  ConvolutionCount convolutions;
+  std::optional<ConvolutionCounter> counter(convolutions);
   for (const auto& due : due_ops(settings, train)) {
     for (const auto& sample : samples_of(due, settings, context, position)) {
       try {
@@ -242,12 +245,15 @@ Findings preflight(Settings& settings, bool train, Iterator& iterator, const Con
       }
     }
   }
+  counter.reset();
   snapshot.restore();
   std::erase_if(settings.log_ops, [&](const ScheduledOp& op) {
     return op.is_default && !seen.log_ops.contains(op.name.text());
   });
-  return {
-      {seen.names.begin(), seen.names.end()}, std::move(seen.warnings), std::move(seen.evaluated)};
+  return {{seen.names.begin(), seen.names.end()},
+          std::move(seen.warnings),
+          std::move(seen.evaluated),
+          convolutions};
 }
 
 }  // namespace stepop

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/train/checks/callback_names.h"
+#include "runtime/train/checks/convolution_count.h"
 #include "runtime/train/iterator/iterator.h"
 #include "runtime/train/when/settings.h"
 
@@ -14,6 +15,7 @@ struct Findings {
   std::vector<std::string> names;  ///< Full names of the numbers from ops: train/log_op/loss.
   std::vector<std::string> warnings;
   std::vector<EvaluatedBatch> evaluated;  ///< The first of each evaluation that has callbacks.
+  ConvolutionCount convolutions;
 };
 
 /// Finds mistakes before a run has its folder: one batch of each split goes through `step_op` and

@@ -76,7 +76,8 @@ const OwnKey kKeys[] = {
      "a batch; evaluations use the dataset's order"},
     {"fixed_example_indices/*", kind("list of int"), "`batch_size` at random, of one process",
      "by split: indices of the batch that `get_fixed_examples` returns", kSameCost},
-    {"n_data_processes", kind("int", at_least(0)), "half of the cores", "loader threads",
+    {"n_data_processes", kind("int", at_least(0)), "half of the cores",
+     "loader threads, which start when a batch takes more than 50 us and a twentieth of a step",
      kSameBits | kTuned},
     {"n_prefetch", kind("int", at_least(1).at_most(1024)), "2",
      "how many batches each loader thread prepares ahead", kSameBits | kTuned},
@@ -280,7 +281,13 @@ const OwnKey kKeys[] = {
      "depends on it, on `onednn` and on `precision`: [`stepop "
      "tune`](../runtime/tools/tune/README.md) tries them",
      kTuned},
-    {"onednn", kind("bool"), "LibTorch's", "whether LibTorch computes with oneDNN", kTuned},
+    {"onednn",
+     {.kind = "bool", .choices = {"auto"}},
+     "auto",
+     "whether LibTorch computes with oneDNN. `auto`: not where the convolutions of a batch are [so "
+     "small](../runtime/tools/tune/README.md#small-convolutions) that they are faster "
+     "without; a resume keeps what the run began with",
+     kTuned},
     {"flush_denormals", kind("bool"), "LibTorch's: false",
      "true: numbers below 1.2e-38 count as 0. Gradients that come so far down make a step several "
      "times slower on many processors; values differ by no more",

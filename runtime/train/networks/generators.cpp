@@ -23,6 +23,26 @@ void seed_generators(uint64_t seed, const c10::Device& device) {
   }
 }
 
+namespace {
+
+at::Generator copy_of(const c10::Device& device) {
+  at::Generator chosen = generator(device);
+  const std::lock_guard lock(chosen.mutex());
+  return chosen.clone();
+}
+
+}  // namespace
+
+GeneratorCopies::GeneratorCopies(const c10::Device& device) : cpu_(copy_of(c10::kCPU)) {
+  if (!device.is_cpu()) device_ = copy_of(device);
+}
+
+State GeneratorCopies::state() const {
+  State state{{"cpu", cpu_.get_state()}};
+  if (device_.defined()) state.emplace("cuda", device_.get_state());
+  return state;
+}
+
 at::Tensor generator_state(const c10::Device& device) {
   at::Generator chosen = generator(device);
   const std::lock_guard lock(chosen.mutex());

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
 #include <cstdint>
+
+#include "runtime/core/formats/state.h"
 
 namespace stepop {
 
@@ -12,6 +15,18 @@ inline constexpr const char* kRandomState = "random";
 
 /// Seeds LibTorch's default generators of the CPU and of the device.
 void seed_generators(uint64_t seed, const c10::Device& device);
+
+/// Copies of the default generators of the CPU and of the device: much cheaper than their states.
+class GeneratorCopies {
+ public:
+  explicit GeneratorCopies(const c10::Device& device);
+  /// What is tracked as kRandomState: `cpu`, and `cuda` with a device.
+  State state() const;
+
+ private:
+  at::Generator cpu_;
+  at::Generator device_;  ///< Undefined on the CPU.
+};
 
 /// The state of the default generator as a byte tensor, and its restoration.
 at::Tensor generator_state(const c10::Device& device);

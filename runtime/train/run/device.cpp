@@ -99,6 +99,23 @@ c10::Device read_device(const Config& config, int local_rank) {
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 
+std::optional<bool> read_onednn(const Config& config) {
+  if (!config.has("onednn")) {
+    config.note_default("onednn", own_default("onednn"));
+    return std::nullopt;
+  }
+  const Value value = *config.peek("onednn");
+  if (value == Value("auto")) {
+    config.claim("onednn");
+    return std::nullopt;
+  }
+  if (value.is_text()) {
+    throw config.error("onednn",
+                       fmt::format("expected auto, true or false, found \"{}\"", value.as_text()));
+  }
+  return config.get<bool>("onednn");
+}
+
 void apply_backend_settings(const Config& config, int local_processes) {
   if (config.has("num_threads")) {
     constexpr int64_t kMost = 1024;  // more threads would leave none to other programs
@@ -120,8 +137,8 @@ void apply_backend_settings(const Config& config, int local_processes) {
     config.note_default("deterministic", at::globalContext().deterministicAlgorithms());
   }
   set_gpu_arithmetic(config);
-  at::globalContext().setUserEnabledMkldnn(
-      config.get("onednn", at::globalContext().userEnabledMkldnn()));
+  static const bool has_onednn = at::globalContext().userEnabledMkldnn();
+  at::globalContext().setUserEnabledMkldnn(read_onednn(config).value_or(has_onednn));
   flush_denormals(config);
   // Both keys were handled when the process began.
   read_thread_wait(config);

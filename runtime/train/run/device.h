@@ -2,6 +2,7 @@
 
 #include <c10/core/Device.h>
 
+#include <optional>
 #include <string>
 
 #include "runtime/core/config/config.h"
@@ -18,8 +19,12 @@ c10::Device read_device(const Config& config, int local_rank = 0);
 /// The largest number of processes that `processes` and `--processes` start.
 inline constexpr int64_t kMostProcesses = 256;
 
+/// The key `onednn`; nothing for `auto`, the default. Throws UsageError for another value.
+std::optional<bool> read_onednn(const Config& config);
+
 /// Settings of LibTorch; keys that are missing leave LibTorch's defaults. `num_threads` (at most
-/// 1,024) and `onednn` change the speed. `deterministic: true` is
+/// 1,024) and `onednn` (`auto`: on, until a training has counted its convolutions; see
+/// checks/convolution_count.h) change the speed. `deterministic: true` is
 /// torch.use_deterministic_algorithms: the same bits each time, also on a GPU, and an error for an
 /// operation without a deterministic version. Without `num_threads` and OMP_NUM_THREADS, the
 /// processes of a machine share its cores. `flush_denormals: true` is torch.set_flush_denormal:

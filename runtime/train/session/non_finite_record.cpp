@@ -38,7 +38,7 @@ std::string what_next(const Session& session, const RunDirectory& directory) {
 void NonFiniteRecorder::begin_step(std::function<std::string()> stream) {
   const Position& position = session_.position();
   beginnings_.push_back({position.global_step, position.epoch, position.batch,
-                         position.samples_seen, session_.context().tracker.save(kRandomState),
+                         position.samples_seen, GeneratorCopies(session_.context().device),
                          std::move(stream)});
 }
 
@@ -46,7 +46,7 @@ void NonFiniteRecorder::begin_step(std::function<std::string()> stream) {
 /// update.
 Checkpoint NonFiniteRecorder::checkpoint_at(const Beginning& beginning) const {
   Checkpoint checkpoint = session_.checkpoint();
-  for (const auto& [key, tensor] : beginning.random) {
+  for (const auto& [key, tensor] : beginning.random.state()) {
     checkpoint.tensors.insert_or_assign(std::string(kRandomState) + "." + key, tensor);
   }
   for (const auto& [name, update] : session_.context().updates) {

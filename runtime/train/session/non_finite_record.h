@@ -7,6 +7,7 @@
 
 #include "runtime/data/batch.h"
 #include "runtime/train/checkpoint/checkpoint.h"
+#include "runtime/train/networks/generators.h"
 #include "runtime/train/optim/non_finite.h"
 #include "runtime/train/run/run_directory.h"
 #include "runtime/train/session/session.h"
@@ -57,7 +58,7 @@ class NonFiniteRecorder {
     int64_t epoch = 0;
     int64_t batch = 0;
     int64_t samples_seen = 0;
-    State random;  ///< The state of the generators.
+    GeneratorCopies random;
     std::function<std::string()> stream;
   };
 

@@ -1,10 +1,12 @@
 #include "runtime/train/session/session.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 
@@ -42,12 +44,7 @@ constexpr const char* kSchedules = "schedules";
 
 void track_generators(Tracker& tracker, const c10::Device& device) {
   tracker.add(
-      kRandomState,
-      [device] {
-        State state{{"cpu", generator_state(c10::kCPU)}};
-        if (!device.is_cpu()) state.emplace("cuda", generator_state(device));
-        return state;
-      },
+      kRandomState, [device] { return GeneratorCopies(device).state(); },
       [device](const State& state) {
         const auto cpu = state.find("cpu");
         if (cpu == state.end())
@@ -267,6 +264,10 @@ void Session::add_warning(const std::string& text) {
   warnings_ += (warnings_.empty() ? "" : "\n") + text;
 }
 
+void Session::add_notice(const std::string& text) {
+  notices_ += (notices_.empty() ? "" : "\n") + text;
+}
+
 void Session::check_unknown_keys(bool train) {
   declare_own_keys(config_);  // also those that the other mode reads
   if (train) {
@@ -339,11 +340,13 @@ void Session::check(const DrawGraph& draw_graph, const std::string& ranked_by) {
       });
   if (wants_graph) calls.emplace(*networks_);
   const std::vector<ScheduledOp> log_ops = settings_->log_ops;
+  notices_.clear();
   const Findings found = preflight(*settings_, train_, iterator(), *context_, position_);
   if (train_) note_log_ops(log_ops);
   if (calls) graph_ = draw_graph(*context_, *calls);
   for (const auto& text : found.warnings) add_warning(text);
   if (!train_) return;
+  choose_onednn(found.convolutions);
   try {
     check_metrics({.known = found.names, .open = open_names()}, found.evaluated, ranked_by);
   } catch (const UnknownMetric& error) {
@@ -354,12 +357,27 @@ void Session::check(const DrawGraph& draw_graph, const std::string& ranked_by) {
   }
 }
 
+/// The choice of `onednn: auto`, the same in all processes.
+void Session::choose_onednn(const ConvolutionCount& convolutions) {
+  if (is_onednn_chosen_ || read_onednn(config_) || !context_->device.is_cpu()) return;
+  is_onednn_chosen_ = true;
+  const bool is_small = at::hasMKL() && !own_key<bool>(config_, "channels_last") &&
+                        convolutions.is_small(at::get_num_threads());
+  if (world_.max({is_small ? 0.0 : 1.0}).front() > 0) return;
+  config_.set_default("onednn", false);
+  at::globalContext().setUserEnabledMkldnn(false);
+  made_by_ = build_info(context_->device);
+  add_notice(fmt::format(
+      "onednn: false, as small convolutions are faster without it: here {} multiplications on "
+      "average; the run keeps it",
+      with_thousands(std::llround(convolutions.mean()))));
+}
+
 void Session::note_log_ops(const std::vector<ScheduledOp>& asked) {
   constexpr const char* kStill = "what train ops return, rates and speed are logged";
-  log_notice_.clear();
   if (config_.has("log_ops")) {
     const bool is_empty = config_.peek("log_ops")->as_list().empty();
-    if (is_empty) log_notice_ = fmt::format("log_ops: []: no log op runs; {}", kStill);
+    if (is_empty) add_notice(fmt::format("log_ops: []: no log op runs; {}", kStill));
     return;
   }
   std::vector<std::string> missing;
@@ -370,7 +388,7 @@ void Session::note_log_ops(const std::vector<ScheduledOp>& asked) {
     if (!is_left) missing.push_back(op.name.text());
   }
   if (missing.empty()) return;
-  log_notice_ = fmt::format("step_op returns no {}; {}", fmt::join(missing, ", "), kStill);
+  add_notice(fmt::format("step_op returns no {}; {}", fmt::join(missing, ", "), kStill));
 }
 
 }  // namespace stepop

@@ -27,6 +27,7 @@
 
 namespace stepop {
 
+struct ConvolutionCount;
 struct EvaluatedBatch;
 
 /// Everything that a config builds: device, networks, datasets, iterator, and their tracked state.
@@ -119,8 +120,9 @@ class Session {
   MetricSchedules& metric_schedules() { return metric_schedules_; }
   Freezing& freezing() { return freezing_; }
   const std::string& warnings() const { return warnings_; }
-  /// After `check`: the default log ops that the iterator lacks; empty for none.
-  const std::string& log_notice() const { return log_notice_; }
+  /// What `check` decided, in lines: default log ops that the iterator lacks do not run, oneDNN is
+  /// off. Empty for nothing.
+  const std::string& notices() const { return notices_; }
   /// After `check`, if an integration wants it: the graph of the networks that `step_op`, log ops
   /// or eval ops call.
   const LoggedGraph& graph() const { return graph_; }
@@ -158,6 +160,9 @@ class Session {
   void check_metrics(LoggedNames names, const std::vector<EvaluatedBatch>& evaluated,
                      const std::string& ranked_by);
   void add_warning(const std::string& text);
+  void add_notice(const std::string& text);
+  void choose_onednn(const ConvolutionCount& convolutions);
+  void keep_onednn(const Checkpoint& checkpoint, const std::string& path);
   void note_log_ops(const std::vector<ScheduledOp>& asked);
 
   Config config_;
@@ -188,7 +193,8 @@ class Session {
   std::vector<NamedHook> hooks_;
   std::unique_ptr<Settings> settings_;
   std::string warnings_;
-  std::string log_notice_;
+  std::string notices_;
+  bool is_onednn_chosen_ = false;  ///< Also by the run that this start resumes or evaluates.
   LoggedGraph graph_;
   std::string made_by_;
 };

@@ -1,5 +1,6 @@
 // How a session is saved in checkpoints, and restored from them.
 
+#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
@@ -19,6 +20,8 @@
 #include "runtime/train/networks/generators.h"
 #include "runtime/train/optim/non_finite.h"
 #include "runtime/train/optim/update.h"
+#include "runtime/train/run/device.h"
+#include "runtime/train/run/provenance.h"
 #include "runtime/train/session/session.h"
 
 namespace stepop {
@@ -143,8 +146,21 @@ void Session::load_state(const Checkpoint& checkpoint, const std::string& path) 
   }
 }
 
+/// Without the key, a run computes as it did before: also one that began when oneDNN was not
+/// chosen.
+void Session::keep_onednn(const Checkpoint& checkpoint, const std::string& path) {
+  is_onednn_chosen_ = !config_.has("onednn");
+  if (!is_onednn_chosen_ || checkpoint.config.empty()) return;
+  const auto before = read_onednn(Config(parse_yaml(checkpoint.config, {path, 0})));
+  if (!before) return;
+  config_.set_default("onednn", *before);
+  at::globalContext().setUserEnabledMkldnn(*before);
+  made_by_ = build_info(context_->device);
+}
+
 void Session::resume(const Checkpoint& checkpoint, const std::string& path) {
   check_position(checkpoint, path);
+  keep_onednn(checkpoint, path);
   load_state(checkpoint, path);
   const Progress& progress = checkpoint.progress;
   const Progress of_config = position_;
@@ -255,6 +271,7 @@ void Session::restore_for_evaluation(const Checkpoint& checkpoint, const std::st
   } catch (const std::exception& error) {
     throw Error(fmt::format("{}: {}", path, error_text(error)));
   }
+  keep_onednn(checkpoint, path);
   const int64_t planned_steps = position_.planned_steps;
   const int64_t planned_steps_per_epoch = position_.planned_steps_per_epoch;
   static_cast<Progress&>(position_) = checkpoint.progress;

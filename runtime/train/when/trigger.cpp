@@ -25,6 +25,7 @@ Trigger Trigger::every_steps(double every, double grow, double up_to) {
   trigger.every_ = every;
   trigger.grow_ = grow;
   trigger.up_to_ = std::max(every, up_to);
+  trigger.set_growth();
   return trigger;
 }
 
@@ -74,6 +75,7 @@ Trigger::Trigger(const Config& config, std::string_view path, int64_t steps_per_
   if (grow_ > 1 && up_to_ < every_) {
     throw map.error("up_to", "expected at least as much as \"every\"");
   }
+  set_growth();
   if (!is_ever_due()) {
     const std::vector<std::string> known = {"every", "from",     "until", "grow",
                                             "up_to", "at_start", "at_end"};
@@ -87,24 +89,28 @@ Trigger::Trigger(const Config& config, std::string_view path, int64_t steps_per_
   }
 }
 
+void Trigger::set_growth() {
+  if (every_ <= 0 || !grows()) return;
+  rate_ = std::log(static_cast<long double>(grow_));
+  growing_ = std::ceil(std::log(up_to_ / static_cast<long double>(every_)) / rate_);
+  length_ = length_of(growing_);
+}
+
+long double Trigger::length_of(long double n) const {
+  return every_ * std::expm1(n * rate_) / (grow_ - 1.0L) * (1 - kRounding);  // a geometric series
+}
+
 int64_t Trigger::times_until(double point) const {
   if (every_ <= 0) return 0;
   point = std::min(point, until_) - from_ + kPeriodTolerance;
   if (point < 0) return 0;
   const int64_t first = from_ > 0 ? 1 : 0;  // `from` counts as a time, the start does not
-  if (grow_ == 1 || every_ >= up_to_) return first + static_cast<int64_t>(point / every_);
-  // n growing intervals are as long as a geometric series. Long doubles, because the sum is
-  // compared with steps, and grow - 1 may be tiny.
-  const long double rate = std::log(static_cast<long double>(grow_));
-  const auto length_of = [&](long double n) {
-    return every_ * std::expm1(n * rate) / (grow_ - 1.0L) * (1 - kRounding);
-  };
-  const long double growing = std::ceil(std::log(up_to_ / static_cast<long double>(every_)) / rate);
-  const long double all = length_of(growing);
-  if (point >= all) {
-    return first + static_cast<int64_t>(growing) + static_cast<int64_t>((point - all) / up_to_);
+  if (!grows()) return first + static_cast<int64_t>(point / every_);
+  if (point >= length_) {
+    return first + static_cast<int64_t>(growing_) +
+           static_cast<int64_t>((point - length_) / up_to_);
   }
-  auto times = std::floor(std::log1p(point * (grow_ - 1.0L) / every_) / rate);
+  auto times = std::floor(std::log1p(point * (grow_ - 1.0L) / every_) / rate_);
   if (length_of(times) > point) --times;
   if (length_of(times + 1) <= point) ++times;
   return first + static_cast<int64_t>(times);

@@ -48,8 +48,12 @@ class Trigger {
   bool is_ever_due() const { return every_ > 0 || at_start_ || at_end_; }
 
  private:
+  bool grows() const { return grow_ > 1 && every_ < up_to_; }
+  /// The length of the first `n` intervals that grow.
+  long double length_of(long double n) const;
   /// How many times the trigger was due up to a point on the axis of its unit.
   int64_t times_until(double point) const;
+  void set_growth();
   void read_into(const Config& config, std::string_view path, int64_t steps_per_epoch,
                  double& target, bool may_be_zero = false);
 
@@ -58,6 +62,11 @@ class Trigger {
   double every_ = 0;  // 0: never
   double grow_ = 1;
   double up_to_ = 0;
+  // Of the intervals that grow. Long doubles, because their sum is compared with steps, and grow -
+  // 1 may be tiny.
+  long double rate_ = 0;     ///< The logarithm of `grow`.
+  long double growing_ = 0;  ///< How many they are.
+  long double length_ = 0;   ///< Of all of them.
   double from_ = 0;
   double until_ = std::numeric_limits<double>::infinity();
   bool at_start_ = false;

@@ -137,6 +137,23 @@ TEST_CASE("workers start only for batches that are slow, and the change-over los
   }
 }
 
+TEST_CASE("batches that are slow, but a small part of a step, start no worker") {
+  const Counting dataset;
+  const BatchOrder order = shuffled(dataset);
+  constexpr double kSlow = 1e-4;  // a batch takes some 0.8 ms, as the shortest sleep is no shorter
+  const auto own_calls = [&](std::chrono::milliseconds step) {
+    dataset.own_calls = 0;
+    Loader loader(dataset, order, {.workers = 2, .quick = kSlow});
+    for (int i = 0; i < 12; ++i) {
+      loader.next();
+      std::this_thread::sleep_for(step);
+    }
+    return dataset.own_calls.load();
+  };
+  CHECK(own_calls(std::chrono::milliseconds(0)) < 90);
+  CHECK(own_calls(std::chrono::milliseconds(100)) == 90);
+}
+
 TEST_CASE("a dataset's exception arrives in order with split and index") {
   for (const int64_t workers : {0, 1, 3}) {
     const Counting dataset(17);

@@ -170,7 +170,7 @@ TEST_CASE("a log op that only the default asks for may be missing, which is said
   const auto notice = [](const std::string& more) {
     Session session(test_config(kConfig + more), true, false, false);
     session.check();
-    return session.log_notice();
+    return session.notices();
   };
   CHECK(notice("") == "");
   CHECK(notice("log_ops: [train/log_op]") == "");
