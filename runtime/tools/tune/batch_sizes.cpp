@@ -117,13 +117,12 @@ std::vector<BatchSizeRow> measure_batch_sizes(const MeasureBatchSize& measure,
 std::vector<BatchSizeRow> tune_batch_size(const TuneOptions& options,
                                           const TraineeOptions& trainees) {
   const double time_limit = options.time_limit > 0 ? options.time_limit : kTimeForSizes;
-  const Value config = config_of_steps(options.config);
   TraineeOptions limited = trainees;
   BatchSizeLimits limits;
   const auto measure = [&](int64_t size) -> BatchSizeRow {
     options.progress(fmt::format("batches of {}", size),
                      std::min(options.seconds() / time_limit, 1.0));
-    TrainingSubject subject(limited, config, {{"batch_size", size}});
+    TrainingSubject subject(limited, options.config, {{"batch_size", size}});
     limits.most = subject.examples();
     if (subject.present().is_cpu && limits.memory == 0) {
       limits.memory = kShareOfFree * (available_memory() + subject.memory());

@@ -123,6 +123,19 @@ class Gate : public StepHook {
   Clock::time_point begin_;
 };
 
+/// What `onednn: auto` is in the whole training, whose check also runs log and eval ops.
+bool chosen_onednn(const Config& config, bool allow_unknown, World& world,
+                   const std::string& folder) {
+  Console console(LogLevel::kCritical);
+  Session session(Config(*config.root().peek()), /*train=*/true, /*debug=*/false, allow_unknown,
+                  &world);
+  session.set_run({folder, "tune", false});
+  session.show_log(console);
+  session.initialize();
+  session.check();
+  return at::globalContext().userEnabledMkldnn();
+}
+
 }  // namespace
 
 void answer(const std::string& line) {
@@ -192,7 +205,11 @@ void train_for_steps(const Config& config, bool allow_unknown, World& world,
 
 void run_measured_training(const Config& config, bool allow_unknown, World& world,
                            const std::string& folder) {
-  train_for_steps(config, allow_unknown, world, folder, "", [](Session& session) {
+  Value root = *config.root().peek();
+  if (!read_onednn(config))
+    root.as_map().set("onednn", chosen_onednn(config, allow_unknown, world, folder));
+  const Config of_steps(config_of_steps(std::move(root)));
+  train_for_steps(of_steps, allow_unknown, world, folder, "", [](Session& session) {
     answer(report(session));
     return std::make_unique<Gate>(session);
   });

@@ -51,9 +51,10 @@ using MakeStepHook = std::function<std::unique_ptr<StepHook>(Session& session)>;
                                   const std::string& folder, const std::string& weights,
                                   const MakeStepHook& make_hook);
 
-/// The other side of a TrainingSubject: first reports its settings, a map as YAML in one line. Then
-/// trains portions of steps: each line `run <steps before> <steps>` of the standard input is
-/// answered by `<seconds of a step> <bytes of memory>`. Ends with its input.
+/// The other side of a TrainingSubject, for the config of a whole training: first reports its
+/// settings, a map as YAML in one line. Then trains portions of steps: each line `run <steps
+/// before> <steps>` of the standard input is answered by `<seconds of a step> <bytes of memory>`.
+/// Ends with its input.
 [[noreturn]] void run_measured_training(const Config& config, bool allow_unknown, World& world,
                                         const std::string& folder);
 

@@ -77,7 +77,7 @@ class Trainee {
 /// Processes that train with the settings of a candidate.
 class TrainingSubject : public Subject {
  public:
-  /// Starts them and trains until they are warm. `config` comes from config_of_steps.
+  /// Starts them and trains until they are warm. `config` is that of the whole training.
   TrainingSubject(const TraineeOptions& options, const Value& config,
                   const OrderedMap<Value>& settings);
 

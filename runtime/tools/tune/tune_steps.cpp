@@ -34,7 +34,7 @@ constexpr double kMostAtOnce = 3;
 class StepWorkbench : public Workbench {
  public:
   StepWorkbench(const TraineeOptions& trainees, const TuneOptions& options)
-      : options_(options), trainees_(trainees), config_(config_of_steps(options.config)) {}
+      : options_(options), trainees_(trainees), config_(options.config) {}
 
   std::unique_ptr<TrainingSubject> start_training(const OrderedMap<Value>& settings) {
     return std::make_unique<TrainingSubject>(trainees_, config_, settings);
@@ -50,6 +50,10 @@ class StepWorkbench : public Workbench {
     if (options_.progress) options_.progress(what, std::min(options_.seconds() / end_, 1.0));
   }
 
+  /// From now on trainings have what `onednn: auto` has chosen for the present settings.
+  void keep_choice(const PresentSettings& present) {
+    config_.as_map().set("onednn", *present.settings.find("onednn"));
+  }
   void set_end(double seconds) {
     end_ = seconds;
     keep(0);
@@ -191,6 +195,7 @@ TunedSteps tune_steps(const TuneOptions& options, const TraineeOptions& trainees
   std::unique_ptr<TrainingSubject> now = bench.start_training({});
   TunedSteps tuned{
       .present = now->present(), .device = now->device(), .batch_size = now->batch_size()};
+  bench.keep_choice(tuned.present);
   const double start = options.seconds() - begin;
   const double portion = now->portion_seconds();
   const double limit = options.time_limit > 0

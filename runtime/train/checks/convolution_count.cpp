@@ -39,6 +39,21 @@ at::Tensor tensor_in(const c10::IValue& value) {
   return value.isTensor() ? value.toTensor() : at::Tensor();
 }
 
+/// The arguments of the operation alone: a call by an interpreter shows its whole stack.
+c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& call) {
+  const auto shown = call.inputs();
+  const auto schema = call.operator_schema();
+  const size_t count = schema ? schema->arguments().size() : shown.size();
+  return shown.size() > count ? shown.slice(shown.size() - count) : shown;
+}
+
+bool is_convolution(const at::RecordFunction& call, c10::ArrayRef<const c10::IValue> arguments) {
+  return std::string_view(call.name()) == "aten::_convolution" && arguments.size() > kGroups &&
+         arguments[kStride].isIntList() && arguments[kPadding].isIntList() &&
+         arguments[kDilation].isIntList() && arguments[kIsTransposed].isBool() &&
+         arguments[kGroups].isInt();
+}
+
 /// The positions at which filters of these sizes are applied to an example.
 double positions_of(at::IntArrayRef input, at::IntArrayRef weight,
                     c10::ArrayRef<const c10::IValue> arguments) {
@@ -77,13 +92,12 @@ void add_convolution(c10::ArrayRef<const c10::IValue> arguments) {
 }
 
 std::unique_ptr<at::ObserverContext> look_at_call(const at::RecordFunction& call) {
-  const auto inputs = call.inputs();
-  const std::string_view name = call.name();
-  if (watched_count == nullptr || inputs.empty()) return nullptr;
-  if (name.starts_with("aten::lstm")) watched_count->needs_onednn = true;
-  const at::Tensor first = tensor_in(inputs[0]);
+  const auto arguments = arguments_of(call);
+  if (watched_count == nullptr || arguments.empty()) return nullptr;
+  if (std::string_view(call.name()).starts_with("aten::lstm")) watched_count->needs_onednn = true;
+  const at::Tensor first = tensor_in(arguments[0]);
   if (first.defined() && first.is_cpu() && is_half(first)) watched_count->needs_onednn = true;
-  if (name == "aten::_convolution" && inputs.size() > kGroups) add_convolution(inputs);
+  if (is_convolution(call, arguments)) add_convolution(arguments);
   return nullptr;
 }
 

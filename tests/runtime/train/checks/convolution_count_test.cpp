@@ -1,5 +1,6 @@
 #include "runtime/train/checks/convolution_count.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/conv1d.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/conv_transpose2d.h>
@@ -9,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <vector>
 
 namespace stepop {
 namespace {
@@ -77,6 +79,31 @@ TEST_CASE("what is slow without oneDNN at any size keeps it") {
              {at::zeros({12, 3}), at::zeros({12, 3})}, /*has_biases=*/false, /*num_layers=*/1,
              /*dropout=*/0, /*train=*/true, /*bidirectional=*/false, /*batch_first=*/false);
   }));
+}
+
+TEST_CASE("a call by an interpreter shows more than its arguments") {
+  const auto operation = c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
+  using Sizes = std::vector<int64_t>;
+  const auto count = count_of([&] {
+    c10::Stack stack = {c10::IValue(7), images(2),   at::zeros({6, 1, 5, 5}),
+                        c10::IValue(),  Sizes{1, 1}, Sizes{2, 2},
+                        Sizes{1, 1},    false,       Sizes{0, 0},
+                        int64_t{1}};
+    operation.callBoxed(stack);
+    CHECK(stack.size() == 2);
+  });
+  CHECK(count.convolutions == 1);
+  CHECK(count.multiplications == 2 * 6 * 28 * 28 * 25);
+  const auto direct = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_convolution", "");
+  const auto boxed = count_of([&] {
+    c10::Stack stack = {c10::IValue(7), images(2),   at::zeros({6, 1, 5, 5}),
+                        c10::IValue(),  Sizes{1, 1}, Sizes{2, 2},
+                        Sizes{1, 1},    false,       Sizes{0, 0},
+                        int64_t{1},     false,       false,
+                        true,           true};
+    direct.callBoxed(stack);
+  });
+  CHECK(boxed.multiplications == count.multiplications);
 }
 
 TEST_CASE("a counter counts until its end, and within another one in its place") {
