@@ -62,6 +62,7 @@ TEST_CASE(
   for (const std::string more : {"", "precision: bfloat16\naccumulate: 2\n"}) {
     CAPTURE(more);
     TestRun plain(vunet_config(kLosses) + more);
+    plain.session.check();  // which chooses how convolutions are computed
     plain.train();
     TestRun again(vunet_config(kLosses) + more + "checkpoint_modules: [decoder, blocks]\n");
     again.session.check();
