@@ -29,8 +29,8 @@ NEW_PROCESS = {}  # of subprocess, in the condition that is measured
 
 
 def our_malloc():
-    libraries = subprocess.run(["ldd", BUILD / "stepop"], capture_output=True, text=True, check=True).stdout
-    return next(line.split()[2] for line in libraries.splitlines() if "tcmalloc" in line)
+    libraries = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
+    return next(line.split()[-1] for line in libraries.splitlines() if "libtcmalloc_minimal.so.4" in line)
 
 
 class Stepop:
@@ -48,11 +48,12 @@ class Stepop:
 
     def train(self):
         with tempfile.TemporaryDirectory() as logs:
+            config = pathlib.Path(logs, "lenet.yaml")
             data = f"{{class: Idx, images: {self.folder}/images.idx, labels: {self.folder}/labels.idx}}"
-            words = ["--iterator", "Classifier", "--model", "LeNet", "--optimizer", "{class: Adam, lr: 1e-3}",
-                     "--datasets/train", data, "--batch_size", self.batch, "--log_ops", "[]", "--num_steps", self.steps,
-                     "--log_freq", max(1, self.steps // 10)]
-            subprocess.run([BUILD / "stepop", "-n", "a", "-t", "--logs", logs, *map(str, words)], check=True,
+            config.write_text(f"iterator: Classifier\nmodel: LeNet\noptimizer: {{class: Adam, lr: 1e-3}}\nlog_ops: []\n"
+                              f"datasets: {{train: {data}}}\nbatch_size: {self.batch}\nnum_steps: {self.steps}\n"
+                              f"log_freq: {max(1, self.steps // 10)}\n")
+            subprocess.run([BUILD / "stepop", "-n", "a", "-b", config, "-t", "--logs", logs], check=True,
                            stdout=subprocess.DEVNULL, **NEW_PROCESS)
             lines = [json.loads(line) for line in open(glob.glob(f"{logs}/*/train/metrics.jsonl")[0])]
         first, last = (next(line for line in each if line.get("step", 0) >= self.steps // 10) for each in (lines, lines[::-1]))
