@@ -104,8 +104,11 @@ std::unique_ptr<at::ObserverContext> look_at_call(const at::RecordFunction& call
 }  // namespace
 
 bool ConvolutionCount::is_small(int threads) const {
-  return convolutions > 0 && !needs_onednn && most_examples < kManyExamples &&
-         mean() < kFewMultiplications * threads;
+  return convolutions > 0 && !is_slow_without_onednn() && mean() < kFewMultiplications * threads;
+}
+
+bool ConvolutionCount::is_slow_without_onednn() const {
+  return convolutions > 0 && (needs_onednn || most_examples >= kManyExamples);
 }
 
 ConvolutionCounter::ConvolutionCounter(ConvolutionCount& count)

@@ -23,6 +23,8 @@ struct ConvolutionCount {
   }
   /// A rule, and no measurement, so that it decides the same on each machine.
   bool is_small(int threads) const;
+  /// Whether LibTorch computes without oneDNN in a way that loses at any size.
+  bool is_slow_without_onednn() const;
 };
 
 /// Adds the convolutions that this thread computes during its lifetime to `count`.

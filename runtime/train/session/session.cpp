@@ -357,8 +357,15 @@ void Session::check(const DrawGraph& draw_graph, const std::string& ranked_by) {
   }
 }
 
-/// The choice of `onednn: auto`, the same in all processes.
+/// The choice of `onednn: auto`, the same in all processes. A run's config keeps `false`, which may
+/// come to batches for which nobody chose it.
 void Session::choose_onednn(const ConvolutionCount& convolutions) {
+  if (!at::globalContext().userEnabledMkldnn() && convolutions.is_slow_without_onednn()) {
+    add_notice(fmt::format(
+        "onednn: false, with which convolutions of {} examples at a time are up to three times "
+        "slower here: --onednn auto chooses anew",
+        convolutions.most_examples));
+  }
   if (is_onednn_chosen_ || read_onednn(config_) || !context_->device.is_cpu()) return;
   is_onednn_chosen_ = true;
   const bool is_small = at::hasMKL() && !own_key<bool>(config_, "channels_last") &&

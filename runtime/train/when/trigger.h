@@ -62,8 +62,8 @@ class Trigger {
   double every_ = 0;  // 0: never
   double grow_ = 1;
   double up_to_ = 0;
-  // Of the intervals that grow. Long doubles, because their sum is compared with steps, and grow -
-  // 1 may be tiny.
+  // Of the intervals that grow. Long doubles: their sum is compared with steps, and `grow` may be
+  // close to 1.
   long double rate_ = 0;     ///< The logarithm of `grow`.
   long double growing_ = 0;  ///< How many they are.
   long double length_ = 0;   ///< Of all of them.

@@ -61,6 +61,18 @@ TEST_CASE("what was chosen is said, and is in the saved config and in what the b
   CHECK(!is_in("onednn", large.config_yaml()));
 }
 
+TEST_CASE("oneDNN that is off for batches that need it is said") {
+  const auto notices = [](int batch_size) {
+    Session session = session_of(config_of(batch_size, "onednn: false"));
+    session.check();
+    return session.notices();
+  };
+  CHECK(notices(4) == "");
+  CHECK(notices(16) ==
+        "onednn: false, with which convolutions of 16 examples at a time are up to three times "
+        "slower here: --onednn auto chooses anew");
+}
+
 TEST_CASE("a resume and an evaluation keep what the run began with") {
   const auto resumed = [](const std::string& before, const std::string& now, bool train = true) {
     TestRun run(before);
