@@ -60,6 +60,7 @@ num_steps: {0}
 num_epochs: !remove
 optimizer: {{lr: {{steps: {0}}}}}
 num_threads: 1
+data_timeout: 60s
 eval_mode: train
 fixed_example_indices: {{validation: [0, 1, 2]}}
 transfer_appearances: 3
@@ -107,6 +108,7 @@ generator_optimizer: {{lr: {{start: 20, steps: 20}}}}
 test_batch_size: 4
 num_steps: {0}
 num_threads: 1
+data_timeout: 60s
 log_freq: 8
 ckpt_freq: 3
 checkpoints: {{keep_last: 3, keep_best: 1}}
