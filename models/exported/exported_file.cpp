@@ -94,6 +94,19 @@ class Archive {
     });
   }
 
+  /// Throws Error unless the bytes are those of which another entry of the archive tells.
+  std::string bytes_with(const Json& told) const {
+    const auto name = told.at("path").get<std::string>();
+    std::string bytes = this->bytes(name);
+    const ZipEntry& entry = entries_.at(name);
+    if (whole_number(told.at("size")) != static_cast<int64_t>(bytes.size()) ||
+        whole_number(told.at("crc32")) != int64_t{entry.crc}) {
+      throw Error(fmt::format("{}: {} is another file than was compiled for it: it is damaged",
+                              file_.path(), name));
+    }
+    return bytes;
+  }
+
   const std::string& path() const { return file_.path(); }
 
  private:
@@ -196,9 +209,24 @@ ExportedProgram read_program(const Archive& archive, TensorReader& tensors,
           .constants = tensors.read("data/constants/", name + "_constants_config.json")};
 }
 
+std::optional<CompiledContent> read_compiled_content(const Archive& archive) {
+  const char* const kPasses = "data/compiled/passes.json";
+  if (!archive.contains(kPasses)) return std::nullopt;
+  CompiledContent content{.passes = archive.json(kPasses), .files = {}};
+  for (const auto& [mode, passes] : content.passes.at("passes").items()) {
+    for (const char* direction : {"forward", "backward"}) {
+      if (!passes.contains(direction)) continue;
+      for (const auto& file : passes.at(direction)) {
+        content.files[file.at("path").get<std::string>()] = archive.bytes_with(file);
+      }
+    }
+  }
+  return content;
+}
+
 }  // namespace
 
-ExportedFile read_exported(const std::string& path) {
+ExportedFile read_exported(const std::string& path, bool compiled) {
   const Archive archive(path);
   if (!archive.contains("models/model.json")) {
     throw Error(path +
@@ -211,10 +239,12 @@ ExportedFile read_exported(const std::string& path) {
   TensorReader tensors(archive);
   try {
     ExportedFile file{.program = read_program(archive, tensors, "model"),
-                      .evaluation = std::nullopt};
+                      .evaluation = std::nullopt,
+                      .compiled = std::nullopt};
     if (archive.contains("models/eval.json")) {
       file.evaluation = read_program(archive, tensors, "eval");
     }
+    if (compiled) file.compiled = read_compiled_content(archive);
     return file;
   } catch (const nlohmann::json::exception& error) {
     throw Error(fmt::format("{}: is damaged, or of another version of torch.export: {}", path,

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "models/exported/compiled_content.h"
+
 namespace stepop {
 
 /// A program of torch.export as it is in a file: its graph in JSON, and its tensors by their names
@@ -23,13 +25,14 @@ struct ExportedProgram {
 struct ExportedFile {
   ExportedProgram program;                    ///< The program `model`.
   std::optional<ExportedProgram> evaluation;  ///< The program `eval`, if there is one.
+  std::optional<CompiledContent> compiled;    ///< If it was asked for and is there.
 };
 
 /// Reads a file of torch.export.save, or of `python -m stepop.eval.export`, which has a program for
 /// each mode. Tensors that share memory in the module share it here. Nothing in the file is run.
 /// Throws Error with the path for another file, a damaged one, and one with tensors that only a
-/// pickle describes.
-ExportedFile read_exported(const std::string& path);
+/// pickle describes. With `compiled` also the compiled passes, with the checksums of their files.
+ExportedFile read_exported(const std::string& path, bool compiled = false);
 
 /// A whole number of 64 bits; larger ones would become other numbers. Throws Error for anything
 /// else.

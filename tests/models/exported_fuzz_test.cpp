@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
-#include <zlib.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,19 +12,19 @@
 
 #include "models/exported/safe_operations.h"
 #include "runtime/core/base/error.h"
-#include "runtime/core/formats/zip_file.h"
 #include "runtime/train/networks/network.h"
 #include "tests/fuzz.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
 #include "tests/python.h"
 #include "tests/test_run.h"
+#include "tests/zip_entries.h"
 
 namespace stepop {
 namespace exported_fuzz_test {
 
 using Json = nlohmann::json;
-using Entries = std::map<std::string, std::string>;
+using Entries = ZipEntries;
 
 /// Every kind of argument and of state: lists of tensors, sizes that depend on the input, a
 /// constant, buffers that change, a type and a device.
@@ -49,26 +48,6 @@ class Net(nn.Module):
         return self.last(x.reshape(x.shape[0], 4, -1).mean(2)) + self.table
 )";
 
-std::string number(uint64_t value, int bytes) {
-  return {reinterpret_cast<const char*>(&value), static_cast<size_t>(bytes)};
-}
-
-/// An archive whose entries are not packed.
-std::string zipped(const Entries& entries) {
-  std::string bytes, directory;
-  for (const auto& [name, content] : entries) {
-    const uint64_t crc = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
-    const std::string facts = number(0, 8) + number(crc, 4) + number(content.size(), 4) +
-                              number(content.size(), 4) + number(name.size(), 2) + number(0, 2);
-    directory += "PK\1\2" + number(20, 2) + number(20, 2) + facts + std::string(10, '\0') +
-                 number(bytes.size(), 4) + name;
-    bytes += "PK\3\4" + number(20, 2) + facts + name + content;
-  }
-  const uint64_t count = entries.size();
-  return bytes + directory + "PK\5\6" + number(0, 4) + number(count, 2) + number(count, 2) +
-         number(directory.size(), 4) + number(bytes.size(), 4) + number(0, 2);
-}
-
 /// The network as Python wrote it, made once.
 const std::string& whole() {
   static const std::string bytes = [] {
@@ -81,15 +60,6 @@ const std::string& whole() {
     return read_bytes(folder.path("net.pt2"));
   }();
   return bytes;
-}
-
-Entries entries_of(const std::string& archive) {
-  Entries entries;
-  for (const auto& entry : list_zip(archive, "net.pt2")) {
-    entries[entry.name] = entry.is_stored ? archive.substr(entry.begin, entry.size)
-                                          : unpack_zip_entry(archive, entry, "net.pt2");
-  }
-  return entries;
 }
 
 /// Every value in a document.

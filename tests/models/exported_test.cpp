@@ -21,6 +21,7 @@
 #include "runtime/train/networks/network.h"
 #include "runtime/train/networks/networks.h"
 #include "tests/message_of.h"
+#include "tests/models/exported_nets.h"
 #include "tests/places.h"
 #include "tests/python.h"
 #include "tests/same_state.h"
@@ -29,86 +30,10 @@
 namespace stepop {
 namespace exported_test {
 
-/// What exported_nets.py writes, once for all tests.
-const ScratchFolder& nets() {
-  static const ScratchFolder folder;
-  static const bool done = [] {
-    run_python(
-        "import runpy, sys; sys.argv = sys.argv[3:]; runpy.run_path(sys.argv[0], "
-        "run_name='__main__')",
-        {"-", "-", STEPOP_SOURCE_DIR "/tests/models/exported_nets.py", folder.path(),
-         STEPOP_SOURCE_DIR "/eval_out/python"});
-    return true;
-  }();
-  return done ? folder : folder;
-}
-
-/// `path` is without `.pt2`.
-std::shared_ptr<torch::nn::Module> exported(const std::string& path) {
-  return models().build(test_config("model: {class: Exported, path: " + path + ".pt2}"), "model");
-}
-
-std::vector<at::Tensor> run(torch::nn::Module& module, const std::vector<at::Tensor>& inputs) {
-  if (auto* one = dynamic_cast<Network*>(&module)) return {one->forward(inputs.at(0))};
-  return dynamic_cast<MultiNetwork&>(module).forward_all(inputs);
-}
-
-std::vector<at::Tensor> numbered(const State& state, const std::string& prefix) {
-  std::vector<at::Tensor> tensors;
-  for (int i = 0; state.contains(prefix + std::to_string(i)); ++i) {
-    tensors.push_back(state.at(prefix + std::to_string(i)));
-  }
-  return tensors;
-}
-
-/// To 1e-5 of the largest number.
-void check_close(const std::vector<at::Tensor>& ours, const std::vector<at::Tensor>& theirs) {
-  REQUIRE(ours.size() == theirs.size());
-  for (size_t i = 0; i < ours.size(); ++i) {
-    REQUIRE(ours[i].sizes() == theirs[i].sizes());
-    const double scale = std::max(theirs[i].abs().max().item<double>(), 1e-3);
-    CHECK((ours[i] - theirs[i]).abs().max().item<double>() / scale < 1e-5);
-  }
-}
-
-/// Compares a network with what PyTorch computed with it, in both modes.
-void check_network(const std::string& path) {
-  const State facts = load_safetensors(path + ".safetensors").tensors;
-  const auto net = exported(path);
-  const auto inputs = numbered(facts, "in.");
-  net->eval();
-  {
-    const at::NoGradGuard no_grad;
-    check_close(run(*net, inputs), numbered(facts, "eval."));
-  }
-  net->train();
-  at::manual_seed(0);
-  const auto results = run(*net, inputs);
-  check_close(results, numbered(facts, "train."));
-  at::Tensor loss = results[0].square().sum();
-  for (size_t i = 1; i < results.size(); ++i) loss = loss + results[i].square().sum();
-  loss.backward();
-  int64_t gradients = 0;
-  for (const auto& parameter : net->named_parameters()) {
-    CAPTURE(parameter.key());
-    const at::Tensor gradient = parameter.value().grad();
-    const auto theirs = facts.find("grad." + parameter.key());
-    REQUIRE(gradient.defined() == (theirs != facts.end()));
-    if (!gradient.defined()) continue;
-    check_close({gradient}, {theirs->second});
-    ++gradients;
-  }
-  CHECK(gradients > 2);
-  for (const auto& buffer : net->named_buffers()) {
-    CAPTURE(buffer.key());
-    check_close({buffer.value()}, {facts.at("buffer." + buffer.key())});
-  }
-}
-
 TEST_CASE("an exported network computes what it computes in PyTorch, in both modes") {
   for (const char* name : {"unet", "tied", "recurrent", "two", "drops", "blocks"}) {
     CAPTURE(name);
-    check_network(nets().path(name));
+    check_network(exported_nets().path(name));
   }
 }
 
@@ -128,15 +53,15 @@ TEST_CASE("networks in STEPOP_ZOO compute what they compute in PyTorch") {
 State step_of_blocks(const std::string& config, std::vector<std::string>* ran, int64_t* held) {
   seed_generators(3, c10::kCPU);
   Tracker tracker;
-  const Config whole = test_config(
-      "networks: {model: {class: Exported, path: " + nets().path("blocks.pt2") + "}}\n" + config);
+  const Config whole = test_config("networks: {model: {class: Exported, path: " +
+                                   exported_nets().path("blocks.pt2") + "}}\n" + config);
   const Networks networks(whole, c10::kCPU, tracker);
   const auto net = networks.get("model");
   net->train();
   const at::Tensor images = at::randn({4, 4, 32, 32});
   {
     const TensorMemory memory;
-    const at::Tensor loss = run(*net, {images})[0].square().sum();
+    const at::Tensor loss = run_exported(*net, {images})[0].square().sum();
     *held = memory.now(c10::kCPU);
     loss.backward();
   }
@@ -166,11 +91,11 @@ TEST_CASE("modules of an exported network compute in float32 by their names") {
     seed_generators(3, c10::kCPU);
     Tracker tracker;
     const Networks networks(test_config("networks: {model: {class: Exported, path: " +
-                                        nets().path("drops.pt2") + "}}\n" + config),
+                                        exported_nets().path("drops.pt2") + "}}\n" + config),
                             c10::kCPU, tracker);
     networks.get("model")->eval();
     const AutocastGuard guard(precision, c10::kCPU);
-    return run(*networks.get("model"), {at::randn({4, 1, 3, 3})})[0].to(at::kFloat);
+    return run_exported(*networks.get("model"), {at::randn({4, 1, 3, 3})})[0].to(at::kFloat);
   };
   const at::Tensor whole = outputs("", Precision::kFloat32);
   const at::Tensor half = outputs("", Precision::kBfloat16);
@@ -199,7 +124,7 @@ eval_weights: ema
 
 TEST_CASE("an exported network trains as the same in C++ to the bit, dropout included") {
   const std::string exported =
-      training_of("{class: Exported, path: " + nets().path("drops.pt2") + "}");
+      training_of("{class: Exported, path: " + exported_nets().path("drops.pt2") + "}");
   TestRun whole(exported);
   State first;
   for (const auto& [name, tensor] : whole.session.context().tracker.save()) {
@@ -220,7 +145,8 @@ TEST_CASE("an exported network trains as the same in C++ to the bit, dropout inc
 }
 
 TEST_CASE("one value for batch normalization is refused in training, and not in evaluation") {
-  std::string yaml = training_of("{class: Exported, path: " + nets().path("drops.pt2") + "}");
+  std::string yaml =
+      training_of("{class: Exported, path: " + exported_nets().path("drops.pt2") + "}");
   yaml.replace(yaml.find("size: 29"), 8, "size: 25");
   TestRun run(yaml);
   CHECK(message_of([&] { run.session.check(); })
@@ -233,7 +159,7 @@ TEST_CASE("one value for batch normalization is refused in training, and not in 
 }
 
 TEST_CASE("complex parameters are refused before the first step, with what to do instead") {
-  TestRun run(training_of("{class: Exported, path: " + nets().path("fourier.pt2") + "}"));
+  TestRun run(training_of("{class: Exported, path: " + exported_nets().path("fourier.pt2") + "}"));
   CHECK(message_of([&] { run.session.check(); }) ==
         "complex numbers can be neither trained nor saved: model.w. Keep real ones, "
         "torch::view_as_real (in Python torch.view_as_real), and compute with view_as_complex of "
@@ -241,24 +167,24 @@ TEST_CASE("complex parameters are refused before the first step, with what to do
 }
 
 TEST_CASE("a buffer that moves and that no checkpoint holds is told at the start") {
-  const std::string path = nets().path("passing");
+  const std::string path = exported_nets().path("passing");
   CHECK(dynamic_cast<Network&>(*exported(path)).warning() ==
         path +
             ".pt2: forward changes center, which no checkpoint holds, so that a resume has other "
             "numbers: python -m stepop.eval.export makes it part of the state");
-  CHECK(dynamic_cast<Network&>(*exported(nets().path("drops"))).warning() == "");
+  CHECK(dynamic_cast<Network&>(*exported(exported_nets().path("drops"))).warning() == "");
 }
 
 TEST_CASE("an exported network refuses inputs of other sizes than it was exported for") {
-  const auto net = exported(nets().path("unet"));
-  const std::string message = message_of([&] { run(*net, {at::ones({2, 4, 8, 8})}); });
+  const auto net = exported(exported_nets().path("unet"));
+  const std::string message = message_of([&] { run_exported(*net, {at::ones({2, 4, 8, 8})}); });
   CHECK(message.find("it was exported for an input x [*, 3, *, *], and got [2, 4, 8, 8]") !=
         std::string::npos);
 }
 
 TEST_CASE("a network is read from its file once, also one of several inputs") {
   std::map<bool, int64_t> networks;  // by whether it is one of several
-  for (const auto& entry : std::filesystem::directory_iterator(nets().path())) {
+  for (const auto& entry : std::filesystem::directory_iterator(exported_nets().path())) {
     if (entry.path().extension() != ".pt2") continue;
     const std::string path = (entry.path().parent_path() / entry.path().stem()).string();
     CAPTURE(path);
@@ -310,7 +236,7 @@ TEST_CASE("an iterator of one result is told which results a file has, and what 
 
 TEST_CASE("a file that is no program of torch.export is refused") {
   const ScratchFolder folder;
-  const std::string path = nets().path("unet.safetensors");
+  const std::string path = exported_nets().path("unet.safetensors");
   CHECK(message_of([&] {
           models().build(test_config("model: {class: Exported, path: " + path + "}"), "model");
         }).find(path) != std::string::npos);

@@ -5,7 +5,10 @@
 `model: {class: Exported, path: net.pt2}` trains it. The file has the graph of the training and that
 of the evaluation, so that dropout and batch normalization do in each what they do in Python. Sizes
 of the batch are free, and heights and widths where the network allows it. PyTorch reads it too, by
-torch.export.load.
+torch.export.load. With `--compile` it also has the passes as native code, which `compiled: true` runs; a file that was
+exported before takes them too:
+
+    python -m stepop.eval.export net.pt2 --compile -o net.pt2
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from typing import Any
 
 from stepop.eval.export_check import (
     CannotExport, check, check_one_example, check_structure, keep_changed_state, refuse_complex)
+from stepop.eval.export_compile import CannotCompile, add_passes, compile_file
 from stepop.eval.export_gradients import check_gradients
 from stepop.eval.export_source import example, line_of, make, text_of
 
@@ -307,6 +311,10 @@ def run(arguments: argparse.Namespace) -> str:
     folder = os.path.dirname(os.path.abspath(arguments.output))
     if not os.path.isdir(folder):
         raise CannotExport(f"-o {arguments.output}: there is no folder {folder}")
+    if arguments.network.endswith(".pt2"):
+        return compile_again(arguments)
+    if not arguments.example:
+        raise CannotExport("--example is missing: an input, batch first, such as image=4,3,224,224; once for each input")
     net = make(arguments.network, arguments.kwargs)
     named = [example(text) for text in arguments.example]
     names = [name for name, _ in named]
@@ -314,6 +322,8 @@ def run(arguments: argparse.Namespace) -> str:
     if any(tensor.dim() == 0 or tensor.shape[0] < 2 for tensor in inputs):
         raise CannotExport("--example: the first size is the batch and must be 2 or more, so that it stays free")
     chosen = chosen_sizes(arguments.free, named)
+    if arguments.compile and not arguments.free:  # code for one size is faster, and so is compiling it
+        chosen = [{0} if tensor.dim() > 0 else set() for tensor in inputs]
     try_out(net, named, arguments.network.rpartition(":")[0])
     check_structure(net, inputs)
     refuse_complex(net)
@@ -330,22 +340,45 @@ def run(arguments: argparse.Namespace) -> str:
     count = sum(parameter.numel() for parameter in net.parameters())
     if fixed and any(each.dim() > 2 for each in inputs):
         notes.insert(0, f"only the batch's size is free: {fixed}")
+    if arguments.compile:
+        try:
+            notes.append(add_passes(arguments.output, programs, inputs, arguments.compile, arguments.output))
+        except CannotCompile as error:
+            raise CannotExport(f"{arguments.output} is written, without compiled passes: {error}") from error
     note = "".join(f"{text}\n" for text in notes if text)
     return (f"{arguments.output}: {count:,} parameters, takes {free_text(programs['model'], names)}; "
-            f"largest difference to Python {largest:.1g}\n{note}"
-            f"model: {{class: Exported, path: {arguments.output}}}")
+            f"largest difference to Python {largest:.1g}\n{note}{model_line(arguments)}")
+
+
+def model_line(arguments: argparse.Namespace) -> str:
+    compiled = ", compiled: true" if arguments.compile else ""
+    return f"model: {{class: Exported, path: {arguments.output}{compiled}}}"
+
+
+def compile_again(arguments: argparse.Namespace) -> str:
+    if not os.path.isfile(arguments.network):
+        raise CannotExport(f"no such file: {arguments.network}")
+    if not arguments.compile or arguments.example or arguments.free or arguments.kwargs != "{}":
+        raise CannotExport(f"{arguments.network} is exported already, and can be compiled: {arguments.network} --compile -o "
+                           f"{arguments.network}, without other words")
+    return f"{arguments.output}: {compile_file(arguments.network, arguments.compile, arguments.output)}\n{model_line(arguments)}"
 
 
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m stepop.eval.export",
                                      description="Exports a network of PyTorch for stepop, by torch.export.")
-    parser.add_argument("network", help="a class or a function that makes it: my_net.py:Net, torchvision.models:resnet18")
+    parser.add_argument("network", help="a class or a function that makes it: my_net.py:Net, "
+                        "torchvision.models:resnet18; or an exported file, to be compiled")
     parser.add_argument("--kwargs", default="{}", help="the arguments of the class or function, a map in JSON")
-    parser.add_argument("--example", action="append", required=True, metavar="NAME=SIZES",
+    parser.add_argument("--example", action="append", default=[], metavar="NAME=SIZES",
                         help="an input, batch first: image=4,3,224,224, or tokens=4,16:int64:1000; once for each input")
     parser.add_argument("--free", action="append", default=[], metavar="NAME=PLACES",
                         help="sizes of an input that may differ, image=0,2,3 (0 is the batch, which always may); by default "
-                        "heights, widths and lengths where the network allows it")
+                        "heights, widths and lengths where the network allows it, with --compile the batch's alone")
+    parser.add_argument("--compile", nargs="?", const="float32", choices=("float32", "bfloat16", "float16"),
+                        help="also compile the passes of training and evaluation for this kind of processor, which takes "
+                        "minutes, in the precision that they are to be trained in (float32); sizes like those of the examples "
+                        "are the fastest")
     parser.add_argument("--seed", type=int, default=1, help="of the initial weights (1)")
     parser.add_argument("-o", "--output", default="net.pt2", help="the file to write (net.pt2)")
     arguments = parser.parse_args(words)

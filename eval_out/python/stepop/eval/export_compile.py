@@ -1,0 +1,443 @@
+"""Compiles the passes of an exported network ahead of time, by PyTorch's inductor.
+
+A file of `stepop.eval.export` then has, beside its graphs, native code for the forward and the backward pass of a
+training and for the forward pass of an evaluation. Parameters are inputs of that code, which so has no copy of them.
+`data/compiled/passes.json` says what each pass takes and returns; models/README.md describes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+import traceback
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from stepop.eval.export_check import CannotExport, mode_of
+from stepop.eval.export_compile_check import check_passes
+
+#: The version of passes.json.
+VERSION = 1
+
+#: How inductor is asked to compile: random numbers from LibTorch's generator, as without it; any number of threads.
+OPTIONS = {"aot_inductor.package": True, "fallback_random": True, "cpp.dynamic_threads": True}
+
+
+class CannotCompile(CannotExport):
+    """The graphs are sound, and inductor or what surrounds it cannot compile one of them."""
+
+
+def processor_features() -> list[str]:
+    """The instructions of this processor that compilers use, sorted."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith("flags"):
+                kinds = r"(avx|sse|ssse|fma$|f16c$|bmi|lzcnt|abm$|movbe$|popcnt$|amx|vaes|vpclmul|gfni|sha_ni|adx|aes$|pclmul)"
+                return sorted(each for each in line.split(":")[1].split() if re.match(kinds, each))
+    return []
+
+
+def order_of(tensor: Any) -> list[int]:
+    """The dimensions from the one of the largest stride to that of the smallest, of a tensor that is dense in them."""
+    from torch.fx.experimental.symbolic_shapes import guard_or_false
+
+    strides = tensor.stride()
+    order = list(range(tensor.dim()))
+    for i in range(len(order)):  # few, and sizes are symbols, which have no order for sorted()
+        for j in range(len(order) - 1 - i):
+            if guard_or_false(strides[order[j]] < strides[order[j + 1]]):
+                order[j], order[j + 1] = order[j + 1], order[j]
+    return order
+
+
+def place_of_input(descriptor: Any) -> dict[str, Any]:
+    """A tensor of the network by its name, or an input by its place."""
+    from torch._functorch._aot_autograd import descriptors
+
+    if isinstance(descriptor, (descriptors.ParamAOTInput, descriptors.BufferAOTInput)):
+        return {"tensor": descriptor.target}
+    if isinstance(descriptor, descriptors.PlainAOTInput):
+        return {"input": descriptor.idx}
+    raise CannotCompile(f"an input of the kind {type(descriptor).__name__} cannot be compiled")
+
+
+def source_of(node: Any) -> dict[str, Any]:
+    """What a pass takes there, in which type and order of its dimensions in memory."""
+    from torch._export.serde.serialize import _TORCH_TO_SERIALIZE_DTYPE
+
+    value = node.meta["val"]
+    return {**place_of_input(node.meta["desc"]), "type": int(_TORCH_TO_SERIALIZE_DTYPE[value.dtype]),
+            "order": order_of(value)}
+
+
+def result_of(descriptor: Any, value: Any) -> dict[str, Any]:
+    """What a pass returns there: a result of the network by its place, or the new value of one of its tensors."""
+    from torch._functorch._aot_autograd import descriptors
+
+    if isinstance(descriptor, descriptors.PlainAOTOutput):
+        return {"output": descriptor.idx, "order": order_of(value)}
+    if isinstance(descriptor, descriptors.InputMutationAOTOutput):
+        return {"tensor": place_of_input(descriptor.mutated_input)["tensor"]}
+    raise CannotCompile(f"a result of the kind {type(descriptor).__name__} cannot be compiled")
+
+
+def placeholders(graph_module: Any) -> list[Any]:
+    return [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+
+
+def results(graph_module: Any) -> tuple[list[Any], list[Any]]:
+    """The nodes that a graph returns, and their descriptors."""
+    output = graph_module.graph.output_node()
+    return list(output.args[0]), list(output.meta.get("desc", []))
+
+
+def compute_sizes(backward: Any, shapes: Sequence[tuple[str, Any]]) -> None:
+    """Replaces sizes that a backward pass takes as numbers by sizes of inputs of the network, which it then takes.
+
+    `shapes` are the names of these inputs with their values.
+    """
+    import sympy
+    import torch
+    from torch.fx import Proxy
+    from torch.utils._sympy.interp import sympy_interp
+    from torch.utils._sympy.reference import PythonReferenceAnalysis
+
+    graph = backward.graph
+    nodes = placeholders(backward)
+    numbers = [node for node in nodes if isinstance(node.meta["val"], torch.SymInt)]
+    known = {str(size.node.expr) for node in nodes if isinstance(node.meta["val"], torch.Tensor)
+             for size in node.meta["val"].shape if isinstance(size, torch.SymInt) and size.node.expr.is_symbol}
+    needed = {str(symbol) for node in nodes if isinstance(node.meta["val"], torch.SymInt)
+              for symbol in node.meta["val"].node.expr.free_symbols}
+    needed |= {str(symbol) for node in nodes if isinstance(node.meta["val"], torch.Tensor)
+               for size in node.meta["val"].shape if isinstance(size, torch.SymInt)
+               for symbol in size.node.expr.free_symbols} - known
+    proxies: dict[Any, Any] = {}
+    body = next(node for node in graph.nodes if node.op != "placeholder")
+    for name, value in shapes:
+        if not needed & {str(size) for size in value.shape}:
+            continue
+        own = next((node for node in nodes if node.name == name), None)
+        if own is None:
+            with graph.inserting_before(nodes[0]):
+                own = graph.placeholder(name)
+                own.meta["val"] = value
+        for place, size in enumerate(value.shape):
+            if str(size) in needed:
+                needed.remove(str(size))
+                with graph.inserting_before(body):
+                    node = graph.call_function(torch.ops.aten.sym_size.int, (own, place))
+                    node.meta["val"] = size
+                proxies[size.node.expr] = Proxy(node)
+    if needed:
+        raise CannotCompile(f"sizes that are computed from inputs ({', '.join(sorted(needed))}) cannot be given to the "
+                            "backward pass")
+    for node in numbers:
+        with graph.inserting_before(body):
+            made = sympy_interp(PythonReferenceAnalysis, proxies, sympy.sympify(node.meta["val"].node.expr))
+        value = made.node if isinstance(made, Proxy) else int(made)
+        if isinstance(made, Proxy):
+            made.node.meta["val"] = node.meta["val"]
+        node.replace_all_uses_with(value)
+        graph.erase_node(node)
+    graph.lint()
+    backward.recompile()
+
+
+def take_saved(forward: Any, backward: Any, count: int) -> list[dict[str, Any]]:
+    """What the backward pass keeps of the forward one: its inputs, by place, or its results, which are the first `count`
+    and those that are appended here. A tensor that is kept is returned once, and an input not at all."""
+    nodes, _ = results(forward)
+    kept = nodes[:count]
+    inputs = {node.name: place for place, node in enumerate(placeholders(forward))}
+    by_name = {node.name: node for node in nodes}
+    saved: list[dict[str, Any]] = []
+    for node in placeholders(backward):
+        if node.name in inputs:
+            saved.append({"input": inputs[node.name]})
+        elif node.name in by_name:
+            own = by_name[node.name]
+            if own not in kept:
+                kept.append(own)
+            saved.append({"result": kept.index(own)})
+    output = forward.graph.output_node()
+    output.args = (tuple(kept),)
+    output.meta.pop("desc", None)
+    forward.graph.eliminate_dead_code()
+    forward.recompile()
+    return saved
+
+
+def first_line(error: BaseException) -> str:
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else 'without a text'}"
+
+
+def place_of(graph_module: Any, error: BaseException) -> str:
+    """` (the module layer1.0, in my_net.py, line 7)`, of the operation that the error names; empty where it names none."""
+    found = re.search(r"target: ([\w.]+)", str(error))
+    if found is None:
+        return ""
+    for node in graph_module.graph.nodes:
+        if str(node.target) != found[1]:
+            continue
+        stack = list((node.meta.get("nn_module_stack") or {}).values())
+        trace = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+        parts = [f"the module {stack[-1][0]}"] if stack and stack[-1][0] else []
+        parts += [f"in {os.path.basename(trace[-1][0])}, line {trace[-1][1]}"] if trace else []
+        return f" ({found[1]}{', ' if parts else ''}{', '.join(parts)})"
+    return f" ({found[1]})"
+
+
+class Compiler:
+    """Compiles graphs into libraries in a folder, and notes their files."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.files: dict[str, str] = {}  # paths by their names in the archive
+
+    def compile(self, graph_module: Any, name: str) -> list[dict[str, Any]]:
+        """The files of a pass, the library first, as passes.json has them."""
+        from torch._inductor.compile_fx import compile_fx_aot
+
+        inputs = [node.meta["val"] for node in placeholders(graph_module)]
+        output = os.path.join(self.folder, name)
+        os.makedirs(output)
+        try:
+            made = compile_fx_aot(graph_module, inputs, config_patches={
+                **OPTIONS, "aot_inductor.output_path": os.path.join(output, f"{name}.wrapper")})
+        except Exception as error:
+            raise CannotCompile(f"the {name.replace('_', ' ')} pass: {first_line(error)}"
+                                f"{place_of(graph_module, error)}") from error
+        libraries = [each for each in made if isinstance(each, str) and each.endswith(".so")]
+        if len(libraries) != 1:
+            raise CannotCompile(f"the {name.replace('_', ' ')} pass: inductor wrote {len(libraries)} libraries")
+        # A description of operations that have no C function lies beside the library, where it is needed.
+        beside = libraries[0][:-len(".so")] + ".json"
+        return [self.add(path, f"{name}{os.path.splitext(path)[1]}") for path in (libraries[0], beside) if os.path.exists(path)]
+
+    def add(self, path: str, name: str) -> dict[str, Any]:
+        member = f"data/compiled/{name}"
+        self.files[member] = path
+        with open(path, "rb") as file:
+            content = file.read()
+        return {"path": member, "size": len(content), "crc32": zlib.crc32(content)}
+
+
+@contextlib.contextmanager
+def tracing(program: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """The fake tensors of an exported program's inputs, which know which sizes are free."""
+    import torch
+    from torch._guards import TracingContext, detect_fake_mode
+
+    users = set(program.graph_signature.user_inputs)
+    values = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in users]
+    fake_mode = detect_fake_mode(values)
+    with torch._guards.tracing(TracingContext(fake_mode)):
+        yield fake_mode, values
+
+
+def autocast_to(precision: str) -> Any:
+    import torch
+
+    return torch.autocast("cpu", getattr(torch, precision)) if precision != "float32" else contextlib.nullcontext()
+
+
+def in_order(program: Any, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The inputs in the structure of forward's arguments."""
+    import torch
+
+    args, kwargs = torch.utils._pytree.tree_unflatten(list(values), program.call_spec.in_spec)
+    return args, kwargs
+
+
+def compile_training(program: Any, precision: str, compiler: Compiler) -> dict[str, Any]:
+    import torch
+    import torch._inductor.lowering  # noqa: F401 (it registers what the decompositions need)
+    from torch._functorch._aot_autograd import descriptors
+    from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
+    from torch._inductor.compile_fx import partition_fn
+    from torch._inductor.decomposition import select_decomp_table
+
+    module = program.module(check_guards=False)
+    with contextlib.ExitStack() as stack, tracing(program) as (_, values):
+        args, kwargs = in_order(program, values)
+        with torch._inductor.config.patch(OPTIONS), torch.enable_grad(), autocast_to(precision):
+            joint = aot_export_joint_with_descriptors(stack, module, args, kwargs, decompositions=select_decomp_table())
+        graph_module = joint.graph_module
+        nodes = placeholders(graph_module)
+        primals = [node for node in nodes if not isinstance(node.meta["desc"], descriptors.TangentAOTInput)]
+        tangents = [node for node in nodes if isinstance(node.meta["desc"], descriptors.TangentAOTInput)]
+        _, described = results(graph_module)
+        count = sum(each is not None and not isinstance(each, descriptors.GradAOTOutput) for each in described)
+        # Outputs of the forward pass come first; a gradient that there is none of is None.
+        while count < len(described) and described[count] is not None and not isinstance(
+                described[count], descriptors.GradAOTOutput):
+            count += 1
+        if not tangents:
+            raise CannotCompile("no parameter gets a gradient: compile nothing, or train something of it")
+        sources = [source_of(node) for node in primals]
+        static = [place for place, source in enumerate(sources) if "tensor" in source]
+        values_of_results = [node.meta["val"] for node in results(graph_module)[0][:count]]
+        returned = [result_of(desc, value) for desc, value in zip(described[:count], values_of_results)]
+        gradients = [None if desc is None else place_of_input(desc.grad_of) for desc in described[count:]]
+        tangent_outputs = [result_of(node.meta["desc"].output, node.meta["val"]) for node in tangents]
+        tangent_names = [node.name for node in tangents]
+        with torch._inductor.config.patch(OPTIONS):
+            forward, backward = partition_fn(
+                graph_module, ([node.meta["val"] for node in primals], [node.meta["val"] for node in tangents]),
+                num_fwd_outputs=count, static_lifetime_input_indices=static)
+        of_network = [(node.name, node.meta["val"]) for node, source in zip(primals, sources) if "input" in source]
+        compute_sizes(backward, of_network)
+        last = {name: place for place, name in enumerate(tangent_names)}
+        # A pass takes what is kept first, then the gradients of results.
+        order = [node.name for node in placeholders(backward)]
+        if [name for name in order if name in last] != order[len(order) - sum(name in last for name in order):]:
+            raise CannotCompile("the backward pass takes its inputs in another order than was expected")
+        taken = [tangent_outputs[last[name]] for name in order if name in last]
+        saved = take_saved(forward, backward, count)
+        if len(saved) + len(taken) != len(order):
+            raise CannotCompile("the backward pass takes something that the forward pass does not give")
+        gradients = drop_missing_gradients(backward, gradients)
+        return {"inputs": sources, "results": returned, "saved": saved, "tangents": taken,
+                "gradients": gradients,
+                "forward": compiler.compile(forward, "training_forward"),
+                "backward": compiler.compile(backward, "training_backward")}
+
+
+def drop_missing_gradients(backward: Any, gradients: Sequence[Any]) -> list[Any]:
+    """Leaves out of what a backward pass returns the gradients that there are none of; the rest of them."""
+    output = backward.graph.output_node()
+    kept = [(node, gradient) for node, gradient in zip(output.args[0], gradients)
+            if node is not None and gradient is not None]
+    output.args = (tuple(node for node, _ in kept),)
+    output.meta.pop("desc", None)
+    backward.graph.eliminate_dead_code()
+    backward.recompile()
+    return [gradient for _, gradient in kept]
+
+
+def compile_evaluation(program: Any, precision: str, compiler: Compiler) -> dict[str, Any]:
+    import torch
+    from torch._functorch._aot_autograd import descriptors
+    from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
+    from torch._inductor.decomposition import select_decomp_table
+
+    module = program.module(check_guards=False)
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
+    with contextlib.ExitStack() as stack, tracing(program) as (_, values):
+        args, kwargs = in_order(program, values)
+        with torch._inductor.config.patch(OPTIONS), torch.no_grad(), autocast_to(precision):
+            made = aot_export_joint_with_descriptors(stack, module, args, kwargs, decompositions=select_decomp_table())
+        graph_module = made.graph_module
+        sources = [source_of(node) for node in placeholders(graph_module)]
+        nodes, described = results(graph_module)
+        returned = [result_of(desc, node.meta["val"]) for node, desc in zip(nodes, described)
+                    if isinstance(desc, (descriptors.PlainAOTOutput, descriptors.InputMutationAOTOutput))]
+        if len(returned) != len(nodes):
+            raise CannotCompile("the pass of the evaluation returns something else than results")
+        return {"inputs": sources, "results": returned, "forward": compiler.compile(graph_module, "evaluation_forward")}
+
+
+def compile_passes(programs: dict[str, Any], precision: str, compiler: Compiler) -> dict[str, Any]:
+    """passes.json, for programs "model" (training) and "eval"."""
+    import torch
+
+    passes = {}
+    for name, training, compile_one in (("model", True, compile_training), ("eval", False, compile_evaluation)):
+        if name not in programs:
+            continue
+        try:
+            passes[mode_of(training)] = compile_one(programs[name], precision, compiler)
+        except CannotCompile:
+            raise
+        except Exception as error:
+            where = [f" in {os.path.basename(frame.filename)}, line {frame.lineno}"
+                     for frame in traceback.extract_tb(error.__traceback__)
+                     if "torch" + os.sep not in frame.filename and not frame.filename.startswith("<")
+                     and os.path.dirname(__file__) not in frame.filename]
+            raise CannotCompile(f"the {mode_of(training)}: {first_line(error)}{where[-1] if where else ''}") from error
+    return {"version": VERSION, "torch": torch.__version__.partition("+")[0], "device": "cpu", "precision": precision,
+            "processor": processor_features(), "passes": passes}
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[str]:
+    """A folder for what compilers write, also for inductor's own cache, which is gone afterwards."""
+    folder = tempfile.mkdtemp(prefix="stepop-compile-")
+    before = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "cache")
+    try:
+        yield folder
+    finally:
+        if before is None:
+            del os.environ["TORCHINDUCTOR_CACHE_DIR"]
+        else:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = before
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def compiler_is_there() -> None:
+    """Throws where inductor would not find a compiler."""
+    from torch._inductor.cpp_builder import get_cpp_compiler
+
+    try:
+        get_cpp_compiler()
+    except Exception as error:
+        raise CannotCompile("a C++ compiler is missing: apt-get install g++") from error
+
+
+def add_passes(path: str, programs: dict[str, Any], inputs: Sequence[Any], precision: str, output: str) -> str:
+    """Copies the file `path` to `output` with the compiled passes of its programs; what there is to say of them."""
+    compiler_is_there()
+    begin = time.monotonic()
+    part = output + ".tmp"
+    try:
+        with scratch() as folder:
+            compiler = Compiler(folder)
+            document = compile_passes(programs, precision, compiler)
+            largest = check_passes(programs, document, compiler.files, inputs, lambda: autocast_to(precision))
+            with zipfile.ZipFile(path) as old, zipfile.ZipFile(part, "w") as new:
+                root = old.namelist()[0].split("/")[0]
+                for info in old.infolist():
+                    if not info.filename.startswith(f"{root}/data/compiled/"):
+                        with old.open(info) as member, new.open(info, "w") as copy_of_member:
+                            shutil.copyfileobj(member, copy_of_member, 1 << 20)
+                new.writestr(f"{root}/data/compiled/passes.json", json.dumps(document))
+                for member_name, member_path in compiler.files.items():
+                    new.write(member_path, f"{root}/{member_name}")
+            size = sum(os.path.getsize(each) for each in compiler.files.values())
+        os.replace(part, output)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
+    return (f"compiled for this processor in {precision}: {time.monotonic() - begin:.0f} s, {size / 1e6:.1f} MB; largest "
+            f"difference to the graph {largest:.1g}")
+
+
+def compile_file(path: str, precision: str, output: str) -> str:
+    """Compiles the passes of a file that `stepop.eval.export` wrote; the text for its user."""
+    from torch.export.pt2_archive._package import load_pt2
+
+    try:
+        programs = dict(load_pt2(path).exported_programs)
+    except Exception as error:
+        raise CannotExport(f"{path}: cannot be read as a program of torch.export: {first_line(error)}") from error
+    if set(programs) != {"model", "eval"}:
+        raise CannotExport(f"{path}: it has the programs {', '.join(sorted(programs))}, and not those of both modes, as "
+                           "stepop.eval.export writes them")
+    examples = programs["model"].example_inputs
+    if examples is None:
+        raise CannotExport(f"{path}: it has no example inputs: export the network again")
+    import torch
+
+    inputs = [each for each in torch.utils._pytree.tree_leaves(examples) if isinstance(each, torch.Tensor)]
+    return add_passes(path, programs, inputs, precision, output)

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepop {
+
+/// The compiled passes in a `.pt2` file, as `python -m stepop.eval.export --compile` writes them;
+/// models/README.md describes `passes.json`.
+struct CompiledContent {
+  nlohmann::json passes;
+  std::map<std::string, std::string> files;  ///< Bytes by their names in the archive.
+};
+
+/// What a pass takes: a tensor of the network, or an input.
+struct CompiledSource {
+  std::string tensor = {};  ///< Empty for an input.
+  size_t input = 0;
+  int64_t type = 0;                 ///< As of exported_type().
+  std::vector<int64_t> order = {};  ///< The dimensions, of the largest stride first.
+};
+
+/// What a pass returns: a result of the network, or the new value of one of its tensors. What a
+/// backward pass takes: the gradient of a result.
+struct CompiledResult {
+  std::string tensor = {};  ///< Empty for a result.
+  size_t output = 0;
+  std::vector<int64_t> order = {};
+};
+
+/// What a backward pass takes of the forward one.
+struct CompiledSaved {
+  bool is_source = false;  ///< Else one of the results.
+  size_t place = 0;
+};
+
+/// A pass or two of one mode. All places are within bounds.
+struct CompiledMode {
+  std::vector<CompiledSource> sources;
+  std::vector<CompiledResult> results;
+  std::vector<std::string> forward;  ///< Names of files, the library first.
+  // Of a training alone.
+  std::vector<CompiledSaved> saved;
+  size_t returned = 0;                   ///< How many tensors the forward pass returns.
+  std::vector<CompiledResult> tangents;  ///< The gradients that the backward pass takes.
+  std::vector<size_t> gradients;  ///< For each tensor that it returns the place of its source.
+  std::vector<std::string> backward;
+};
+
+struct CompiledModes {
+  CompiledMode training, evaluation;
+  std::string precision;
+};
+
+/// Checks and reads the description, for networks of so many inputs and outputs. Throws Error for a
+/// damaged one; for one of another version, LibTorch, processor or device than those here it says
+/// which command compiles again.
+CompiledModes read_compiled(const CompiledContent& content, const std::string& path, size_t inputs,
+                            size_t outputs);
+
+/// The command that compiles the passes of a file anew.
+std::string compile_command(const std::string& path, std::string_view precision = "float32");
+
+}  // namespace stepop

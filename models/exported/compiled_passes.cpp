@@ -1,0 +1,335 @@
+#include "models/exported/compiled_passes.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/inductor/aoti_runner/model_container_runner_cpu.h>
+#include <torch/csrc/jit/frontend/tracer.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "models/exported/exported_file.h"
+#include "runtime/core/base/error.h"
+#include "runtime/core/system/atomic_file.h"
+#include "runtime/core/system/temporary_folder.h"
+#include "runtime/train/networks/checkpoint_modules.h"
+#include "runtime/train/networks/float32_modules.h"
+#include "runtime/train/networks/sync_batch_norm.h"
+
+namespace stepop {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+using Runner = torch::inductor::AOTIModelContainerRunnerCpu;
+
+bool is_in_place(const std::vector<int64_t>& order) {
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (order[i] != static_cast<int64_t>(i)) return false;
+  }
+  return true;
+}
+
+/// Whether the memory is dense and its dimensions lie in this order.
+bool has_order(const at::Tensor& tensor, const std::vector<int64_t>& order) {
+  if (tensor.dim() != static_cast<int64_t>(order.size())) return false;
+  return is_in_place(order) ? tensor.is_contiguous() : tensor.permute(order).is_contiguous();
+}
+
+/// The tensor, or a copy of it in this order.
+at::Tensor in_order(const at::Tensor& tensor, const std::vector<int64_t>& order) {
+  if (has_order(tensor, order)) return tensor;
+  std::vector<int64_t> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  }
+  return tensor.permute(order).contiguous().permute(back);
+}
+
+/// The precision in which operations compute on processors now.
+std::string precision_now() {
+  if (!at::autocast::is_autocast_enabled(at::kCPU)) return "float32";
+  return at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16 ? "bfloat16" : "float16";
+}
+
+std::unique_ptr<Runner> load(const CompiledContent& content,
+                             const std::vector<std::string>& names) {
+  // What is loaded stays when its file goes.
+  const TemporaryFolder folder("stepop-compiled-");
+  const auto place = [&](const std::string& name) {
+    return folder / std::string_view(name).substr(name.rfind('/') + 1);
+  };
+  for (const auto& name : names) write_file_atomically(place(name), content.files.at(name));
+  try {
+    return std::make_unique<Runner>(place(names.front()));
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("{} cannot be loaded: {}", names.front(), error_text(error)));
+  }
+}
+
+/// During its lifetime operations are neither recorded for autograd nor converted by autocast.
+class PlainOperations {
+ public:
+  PlainOperations() : no_autocast_(c10::autocast_dispatch_keyset) {}
+
+ private:
+  c10::impl::ExcludeDispatchKeyGuard no_autocast_;
+  at::AutoDispatchBelowADInplaceOrView no_autograd_;
+};
+
+/// Gradients are taken into `.grad` as they are, so no two of them may share memory.
+void separate(Tensors& gradients, const Tensors& given) {
+  std::set<const void*> taken;
+  for (const auto& tensor : given) taken.insert(tensor.storage().data());
+  for (auto& gradient : gradients) {
+    if (gradient.numel() > 0 && !taken.insert(gradient.storage().data()).second) {
+      gradient = gradient.clone();
+    }
+  }
+}
+
+}  // namespace
+
+/// The passes of one mode with the tensors of the network.
+class CompiledPasses::Mode {
+ public:
+  Mode(std::string path, CompiledMode description, const CompiledContent& content,
+       const std::function<at::Tensor(const std::string&)>& tensor_of)
+      : path_(std::move(path)),
+        description_(std::move(description)),
+        forward_(load(content, description_.forward)) {
+    if (!description_.backward.empty()) backward_ = load(content, description_.backward);
+    for (const auto& source : description_.sources) {
+      tensors_.push_back(source.tensor.empty() ? at::Tensor() : tensor_of(source.tensor));
+      types_.push_back(exported_type(source.type));
+    }
+    std::set<size_t> trained(description_.gradients.begin(), description_.gradients.end());
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (tensors_[i].defined() && !trained.contains(i) && !tensors_[i].requires_grad()) {
+        frozen_.push_back(i);
+      }
+    }
+    for (const auto& result : description_.results) {
+      written_.push_back(result.tensor.empty() ? at::Tensor() : tensor_of(result.tensor));
+    }
+  }
+
+  const std::string& path() const { return path_; }
+
+  bool wants_gradients() const {
+    return std::ranges::any_of(tensors_, [](const at::Tensor& tensor) {
+      return tensor.defined() && tensor.requires_grad();
+    });
+  }
+
+  /// What the pass takes, as it was compiled for.
+  Tensors taken(const Tensors& inputs) const {
+    Tensors all;
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      const CompiledSource& source = description_.sources[i];
+      const bool is_input = source.tensor.empty();
+      const at::Tensor& tensor = is_input ? inputs.at(source.input) : tensors_[i];
+      const std::string name = is_input ? fmt::format("the input {}", source.input) : source.tensor;
+      if (tensor.scalar_type() != types_[i] || !tensor.is_cpu() ||
+          tensor.dim() != static_cast<int64_t>(source.order.size())) {
+        throw Error(fmt::format(
+            "{} was compiled as {} of {} dimensions in the CPU's memory, and is {} of {} on {}",
+            name, c10::toString(types_[i]), source.order.size(),
+            c10::toString(tensor.scalar_type()), tensor.dim(), tensor.device().str()));
+      }
+      if (!is_input && !has_order(tensor, source.order)) {
+        throw Error(fmt::format(
+            "{} lies in memory in another order than it was compiled for: compiled passes choose "
+            "it themselves, so without channels_last",
+            name));
+      }
+      all.push_back(is_input ? in_order(tensor, source.order) : tensor);
+    }
+    return all;
+  }
+
+  void check_frozen() const {
+    for (const size_t i : frozen_) {
+      if (!tensors_[i].requires_grad()) continue;
+      throw Error(fmt::format("{} was frozen when the passes were compiled, and is not now",
+                              description_.sources[i].tensor));
+    }
+  }
+
+  /// What the forward pass returns. Tensors of the network have their new values.
+  Tensors forward(const Tensors& all, Tensors& saved) {
+    Tensors returned;
+    {
+      const PlainOperations plain;
+      returned = forward_->run(all);
+    }
+    if (returned.size() < description_.returned) {
+      throw Error(fmt::format("the compiled pass returned {} tensors, expected {}", returned.size(),
+                              description_.returned));
+    }
+    for (const auto& each : description_.saved) {
+      const at::Tensor& tensor = each.is_source ? all[each.place] : returned[each.place];
+      saved.push_back(each.is_source && is_written(tensor) ? tensor.clone() : tensor);
+    }
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < written_.size(); ++i) {
+      if (written_[i].defined()) at::Tensor(written_[i]).copy_(returned[i]);
+    }
+    return returned;
+  }
+
+  /// The results of the network in their order.
+  Tensors outputs(const Tensors& returned) const {
+    Tensors outputs(description_.results.size());
+    size_t count = 0;
+    for (size_t i = 0; i < description_.results.size(); ++i) {
+      if (written_[i].defined()) continue;
+      outputs[description_.results[i].output] = returned[i];
+      ++count;
+    }
+    outputs.resize(count);
+    return outputs;
+  }
+
+  /// The gradients of all sources, undefined where there are none.
+  Tensors backward(const Tensors& saved, const Tensors& of_outputs) {
+    Tensors given = saved;
+    for (const auto& tangent : description_.tangents) {
+      given.push_back(in_order(of_outputs.at(tangent.output), tangent.order));
+    }
+    Tensors returned;
+    {
+      const PlainOperations plain;
+      returned = backward_->run(given);
+    }
+    if (returned.size() != description_.gradients.size()) {
+      throw Error(fmt::format("the compiled backward pass returned {} tensors, expected {}",
+                              returned.size(), description_.gradients.size()));
+    }
+    separate(returned, given);
+    Tensors gradients(description_.sources.size());
+    for (size_t i = 0; i < returned.size(); ++i) {
+      gradients[description_.gradients[i]] = returned[i];
+    }
+    return gradients;
+  }
+
+ private:
+  bool is_written(const at::Tensor& tensor) const {
+    return std::ranges::any_of(written_,
+                               [&](const at::Tensor& own) { return own.is_same(tensor); });
+  }
+
+  std::string path_;
+  CompiledMode description_;
+  std::unique_ptr<Runner> forward_, backward_;
+  Tensors tensors_;                    ///< For each source the network's, or undefined.
+  std::vector<at::ScalarType> types_;  ///< For each source.
+  Tensors written_;                    ///< For each result the tensor that takes it.
+  std::vector<size_t> frozen_;         ///< Sources that had no gradient.
+};
+
+namespace {
+
+/// The two passes as one operation of autograd.
+template <class Mode>
+class CompiledCall : public torch::autograd::Function<CompiledCall<Mode>> {
+ public:
+  static Tensors forward(torch::autograd::AutogradContext* context,
+                         const std::shared_ptr<Mode>& mode, at::TensorList all) {
+    Tensors saved;
+    const Tensors returned = mode->forward(all.vec(), saved);
+    context->save_for_backward(saved);
+    context->saved_data["mode"] = c10::IValue::make_capsule(c10::make_intrusive<Held>(mode));
+    return mode->outputs(returned);
+  }
+
+  static Tensors backward(torch::autograd::AutogradContext* context, Tensors gradients) {
+    const auto held = context->saved_data["mode"].toCapsule();
+    const auto& mode = static_cast<const Held&>(*held).mode;
+    try {
+      if (at::GradMode::is_enabled()) {
+        throw Error("gradients of gradients are not compiled: compiled: false");
+      }
+      Tensors all = {at::Tensor()};  // of the first argument
+      for (auto& gradient : mode->backward(context->get_saved_variables(), gradients)) {
+        all.push_back(std::move(gradient));
+      }
+      return all;
+    } catch (const std::exception& error) {
+      throw Error(fmt::format("{}: {}", mode->path(), error_text(error)));
+    }
+  }
+
+ private:
+  /// The graph keeps the code alive.
+  struct Held : torch::CustomClassHolder {
+    explicit Held(std::shared_ptr<Mode> kept) : mode(std::move(kept)) {}
+    std::shared_ptr<Mode> mode;
+  };
+};
+
+}  // namespace
+
+CompiledPasses::CompiledPasses(const CompiledContent& content, const std::string& path,
+                               size_t inputs, size_t outputs, bool has_batch_norm,
+                               const std::function<at::Tensor(const std::string&)>& tensor_of)
+    : path_(path), has_batch_norm_(has_batch_norm) {
+  CompiledModes modes = read_compiled(content, path, inputs, outputs);
+  precision_ = modes.precision;
+  training_ = std::make_shared<Mode>(path, std::move(modes.training), content, tensor_of);
+  evaluation_ = std::make_shared<Mode>(path, std::move(modes.evaluation), content, tensor_of);
+}
+
+CompiledPasses::~CompiledPasses() = default;
+
+bool CompiledPasses::can_run(const std::vector<at::Tensor>& inputs, bool training) const {
+  if (torch::jit::tracer::isTracing()) return false;
+  // Its statistics of one value are refused by the graph, which knows the layer.
+  const bool is_single = !inputs.empty() && inputs[0].dim() > 0 && inputs[0].size(0) < 2;
+  if (training && has_batch_norm_ && is_single) return false;
+  if (!at::GradMode::is_enabled()) return true;
+  const auto is_wanted = [](const at::Tensor& tensor) { return tensor.requires_grad(); };
+  if (std::ranges::any_of(inputs, is_wanted)) return false;
+  return training || !evaluation_->wants_gradients();
+}
+
+void CompiledPasses::check_settings(const torch::nn::Module& network, bool training) const {
+  if (const std::string now = precision_now(); now != precision_) {
+    throw Error(fmt::format("its passes were compiled in {}, and precision is {}: {}", precision_,
+                            now, compile_command(path_, now)));
+  }
+  for (const auto& module : network.modules()) {
+    if (checkpointing::named_modules().contains(module.get())) {
+      throw Error(
+          "checkpoint_modules: the compiled passes have decided what is kept for the backward "
+          "pass: leave it out, or compiled: false");
+    }
+    if (float32_device(*module)) {
+      throw Error("float32_modules: compiled passes have one precision: compiled: false");
+    }
+  }
+  if (training && has_batch_norm_ && SyncBatchNorm::of_thread() != nullptr) {
+    throw Error("sync_batch_norm: compiled passes see the batch of one process: compiled: false");
+  }
+}
+
+std::vector<at::Tensor> CompiledPasses::run(const torch::nn::Module& network,
+                                            const std::vector<at::Tensor>& inputs, bool training) {
+  check_settings(network, training);
+  const auto& mode = training ? training_ : evaluation_;
+  const Tensors all = mode->taken(inputs);
+  if (training && at::GradMode::is_enabled()) {
+    mode->check_frozen();
+    return CompiledCall<Mode>::apply(mode, at::TensorList(all));
+  }
+  Tensors saved;
+  return mode->outputs(mode->forward(all, saved));
+}
+
+}  // namespace stepop

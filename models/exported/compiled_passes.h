@@ -1,0 +1,48 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/exported/compiled_content.h"
+
+namespace stepop {
+
+/// The forward and backward passes of a network as native code, which PyTorch's inductor compiled
+/// ahead of time. They read the parameters of the network and write its buffers, and draw from
+/// LibTorch's generators; gradients go through autograd as ever.
+class CompiledPasses {
+ public:
+  /// Loads the code, which then is part of this process. `tensor_of` finds the tensors of the
+  /// network, which outlive the passes; throws Error for a name that it does not have.
+  CompiledPasses(const CompiledContent& content, const std::string& path, size_t inputs,
+                 size_t outputs, bool has_batch_norm,
+                 const std::function<at::Tensor(const std::string&)>& tensor_of);
+  ~CompiledPasses();
+  CompiledPasses(const CompiledPasses&) = delete;
+  CompiledPasses& operator=(const CompiledPasses&) = delete;
+
+  /// Whether the compiled passes have the gradients that this call wants, if any: those of inputs
+  /// and of an evaluation are the graph's alone, and so is the tracing of an export.
+  bool can_run(const std::vector<at::Tensor>& inputs, bool training) const;
+
+  /// The results of the network. Throws Error for settings of the run under which the passes would
+  /// compute something else than the graph.
+  std::vector<at::Tensor> run(const torch::nn::Module& network,
+                              const std::vector<at::Tensor>& inputs, bool training);
+
+ private:
+  class Mode;
+
+  void check_settings(const torch::nn::Module& network, bool training) const;
+
+  std::string path_, precision_;
+  bool has_batch_norm_;
+  std::shared_ptr<Mode> training_, evaluation_;
+};
+
+}  // namespace stepop
