@@ -11,6 +11,7 @@
 #include "runtime/core/config/config.h"
 #include "runtime/data/dataset.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/networks/network_alternatives.h"
 #include "runtime/train/networks/network_ports.h"
 
 namespace stepop {
@@ -48,7 +49,7 @@ struct ExportedParams {
 };
 
 /// A module that Python exported with torch.export, from one tensor to one tensor.
-class Exported final : public Network {
+class Exported final : public Network, public NetworkAlternatives {
  public:
   explicit Exported(const ExportedContent& content) : programs_(content, *this) {}
 
@@ -59,13 +60,14 @@ class Exported final : public Network {
     return programs_.run(*this, {input}, is_training()).front();
   }
   std::string warning() const override { return programs_.warning(); }
+  OrderedMap<Value> alternatives() const override { return programs_.alternatives(); }
 
  private:
   ExportedPrograms programs_;
 };
 
 /// The same with several inputs or outputs.
-class ExportedMulti final : public MultiNetwork, public NetworkPorts {
+class ExportedMulti final : public MultiNetwork, public NetworkPorts, public NetworkAlternatives {
  public:
   explicit ExportedMulti(const ExportedContent& content) : programs_(content, *this) {}
 
@@ -78,6 +80,7 @@ class ExportedMulti final : public MultiNetwork, public NetworkPorts {
   std::vector<std::string> input_names() const override { return programs_.input_names(); }
   std::string ports() const override { return programs_.ports(); }
   std::string warning() const override { return programs_.warning(); }
+  OrderedMap<Value> alternatives() const override { return programs_.alternatives(); }
 
  private:
   ExportedPrograms programs_;

@@ -209,9 +209,9 @@ ExportedProgram read_program(const Archive& archive, TensorReader& tensors,
           .constants = tensors.read("data/constants/", name + "_constants_config.json")};
 }
 
-std::optional<CompiledContent> read_compiled_content(const Archive& archive) {
-  const char* const kPasses = "data/compiled/passes.json";
-  if (!archive.contains(kPasses)) return std::nullopt;
+constexpr const char* kPasses = "data/compiled/passes.json";
+
+CompiledContent read_compiled_content(const Archive& archive) {
   CompiledContent content{.passes = archive.json(kPasses), .files = {}};
   for (const auto& [mode, passes] : content.passes.at("passes").items()) {
     for (const char* direction : {"forward", "backward"}) {
@@ -240,11 +240,12 @@ ExportedFile read_exported(const std::string& path, bool compiled) {
   try {
     ExportedFile file{.program = read_program(archive, tensors, "model"),
                       .evaluation = std::nullopt,
-                      .compiled = std::nullopt};
+                      .compiled = std::nullopt,
+                      .has_compiled = archive.contains(kPasses)};
     if (archive.contains("models/eval.json")) {
       file.evaluation = read_program(archive, tensors, "eval");
     }
-    if (compiled) file.compiled = read_compiled_content(archive);
+    if (compiled && file.has_compiled) file.compiled = read_compiled_content(archive);
     return file;
   } catch (const nlohmann::json::exception& error) {
     throw Error(fmt::format("{}: is damaged, or of another version of torch.export: {}", path,

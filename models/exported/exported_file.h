@@ -26,6 +26,7 @@ struct ExportedFile {
   ExportedProgram program;                    ///< The program `model`.
   std::optional<ExportedProgram> evaluation;  ///< The program `eval`, if there is one.
   std::optional<CompiledContent> compiled;    ///< If it was asked for and is there.
+  bool has_compiled = false;                  ///< Whether it is there.
 };
 
 /// Reads a file of torch.export.save, or of `python -m stepop.eval.export`, which has a program for

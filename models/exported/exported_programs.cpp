@@ -11,6 +11,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
+#include "runtime/core/system/owner.h"
 
 namespace stepop {
 namespace {
@@ -78,7 +79,7 @@ ExportedContent read_exported_content(const std::string& path, bool compiled) {
 }
 
 ExportedPrograms::ExportedPrograms(const ExportedContent& content, torch::nn::Module& module)
-    : path_(content.path) {
+    : path_(content.path), has_compiled_(content.file.has_compiled) {
   graph_ = load(content.file.program, content.graph, module);
   if (content.evaluation) {
     evaluation_ = load(*content.file.evaluation, content.evaluation, module);
@@ -96,6 +97,12 @@ void ExportedPrograms::use_compiled(const ExportedContent& content) {
         if (constant != content.file.program.constants.end()) return constant->second;
         throw Error(fmt::format("the tensor {} is missing in it", name));
       });
+}
+
+OrderedMap<Value> ExportedPrograms::alternatives() const {
+  if (compiled_) return {{"compiled", false}};
+  if (has_compiled_ && foreign_reason(path_).empty()) return {{"compiled", true}};
+  return {};
 }
 
 std::vector<std::string> ExportedPrograms::input_names() const {

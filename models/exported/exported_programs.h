@@ -14,6 +14,8 @@
 #include "models/exported/exported_file.h"
 #include "models/exported/exported_graph.h"
 #include "models/exported/exported_limits.h"
+#include "runtime/core/base/ordered_map.h"
+#include "runtime/core/value/value.h"
 
 namespace stepop {
 
@@ -54,6 +56,10 @@ class ExportedPrograms {
   /// As of Network.
   std::string warning() const;
 
+  /// As of NetworkAlternatives: with the compiled passes, or without them. A file that another user
+  /// may have written is not proposed, as its passes are native code.
+  OrderedMap<Value> alternatives() const;
+
  private:
   struct Loaded {
     std::shared_ptr<const ExportedGraph> graph;
@@ -72,6 +78,7 @@ class ExportedPrograms {
   std::vector<at::Tensor> finished(const Loaded& loaded, std::vector<at::Tensor> results) const;
 
   std::string path_;
+  bool has_compiled_ = false;
   std::map<std::string, at::Tensor> known_;
   std::optional<Loaded> graph_, evaluation_;
   std::unique_ptr<CompiledPasses> compiled_;

@@ -3,7 +3,10 @@
     python tests/models/exported_nets.py FOLDER eval_out/python tests/models/exported_zoo.py
     STEPOP_ZOO=FOLDER build/stepop_tests --source-file='*models/exported_test*'
 
-compares results in both modes, gradients and buffers with PyTorch's.
+compares results in both modes, gradients and buffers with PyTorch's. With compiled passes:
+
+    python tests/models/compiled_nets.py FOLDER eval_out/python resnet18 mobilenet vit convnext efficientnet gpt2 bert
+    STEPOP_ZOO=FOLDER build/stepop_tests --source-file='*models/compiled_test*'
 """
 
 import torch

@@ -65,6 +65,7 @@ std::vector<Candidate> candidates_of(const PresentSettings& present, bool precis
       if (!is_present(key, value)) all.push_back({.settings = {{key, value}}});
     }
   };
+  for (const auto& [key, value] : present.networks) all.push_back({.settings = {{key, value}}});
   if (present.is_cpu) {
     add("num_threads", powers_up_to(present.cores));
     if (present.can_use_onednn) add("onednn", {true, false});

@@ -33,6 +33,8 @@ struct PresentSettings {
   bool is_cpu = true;
   bool has_images = false;     ///< A network has weights of convolutions.
   bool can_use_onednn = true;  ///< This build has oneDNN.
+  /// Keys at the root, with networks that compute in another way than now.
+  OrderedMap<Value> networks = {};
   int64_t cores = 1;           ///< Of this machine.
 };
 

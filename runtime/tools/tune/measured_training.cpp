@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <torch/nn/module.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@
 #include "runtime/train/keys/own_keys.h"
 #include "runtime/train/loop/reporter.h"
 #include "runtime/train/loop/training_loop.h"
+#include "runtime/train/networks/network_alternatives.h"
 #include "runtime/train/run/device.h"
 #include "runtime/train/run/run_directory.h"
 #include "runtime/train/run/thread_wait.h"
@@ -35,6 +37,25 @@ using Clock = std::chrono::steady_clock;
 
 /// No measurement has so many steps.
 constexpr int64_t kNever = 1'000'000'000'000;
+
+/// The networks of the config with what computes them in another way, one key at the root for each.
+Value::Map other_networks(const Session& session) {
+  const Networks& networks = session.context().networks;
+  Value::Map others;
+  for (const auto& name : networks.names()) {
+    const auto* network = dynamic_cast<const NetworkAlternatives*>(networks.get(name).get());
+    const std::string key = session.config().has("model") ? "model" : "networks";
+    const Value* found = session.config().peek(key);
+    if (network == nullptr || found == nullptr || !found->is_map()) continue;
+    Value all = others.contains(key) ? *others.find(key) : *found;
+    Value* own = key == "model" ? &all : all.as_map().find(name);
+    if (own == nullptr || !own->is_map()) continue;
+    const OrderedMap<Value> alternatives = network->alternatives();
+    for (const auto& [parameter, value] : alternatives) own->as_map().set(parameter, value);
+    if (!alternatives.empty()) others.set(key, std::move(all));
+  }
+  return others;
+}
 
 /// What PresentSettings and TrainingSubject read.
 std::string report(const Session& session) {
@@ -64,6 +85,7 @@ std::string report(const Session& session) {
                               {"is_cpu", context.device.is_cpu()},
                               {"has_images", has_images},
                               {"can_use_onednn", at::hasMKLDNN()},
+                              {"networks", other_networks(session)},
                               {"cores", usable_processors()},
                               {"device", describe_device(context.device)},
                               {"batch_size", int64_t{context.splits.order("train").batch_size()}},

@@ -212,6 +212,7 @@ void TrainingSubject::read_report() {
               .is_cpu = report.find("is_cpu")->as_bool(),
               .has_images = report.find("has_images")->as_bool(),
               .can_use_onednn = report.find("can_use_onednn")->as_bool(),
+              .networks = report.find("networks")->as_map(),
               .cores = report.find("cores")->as_int()};
   device_ = report.find("device")->as_text();
   batch_size_ = report.find("batch_size")->as_int();

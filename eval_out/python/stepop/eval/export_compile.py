@@ -84,7 +84,10 @@ def result_of(descriptor: Any, value: Any) -> dict[str, Any]:
     if isinstance(descriptor, descriptors.PlainAOTOutput):
         return {"output": descriptor.idx, "order": order_of(value)}
     if isinstance(descriptor, descriptors.InputMutationAOTOutput):
-        return {"tensor": place_of_input(descriptor.mutated_input)["tensor"]}
+        place = place_of_input(descriptor.mutated_input)
+        if "input" in place:
+            raise CannotCompile("forward changes its input in place, which compiled passes do not: x = x * 2, not x.mul_(2)")
+        return place
     raise CannotCompile(f"a result of the kind {type(descriptor).__name__} cannot be compiled")
 
 
@@ -324,6 +327,19 @@ def drop_missing_gradients(backward: Any, gradients: Sequence[Any]) -> list[Any]
     return [gradient for _, gradient in kept]
 
 
+@contextlib.contextmanager
+def untrained(module: Any) -> Iterator[None]:
+    """No parameter wants gradients; the programs of both modes may share them."""
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    for parameter in trained:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in trained:
+            parameter.requires_grad_(True)
+
+
 def compile_evaluation(program: Any, precision: str, compiler: Compiler) -> dict[str, Any]:
     import torch
     from torch._functorch._aot_autograd import descriptors
@@ -331,9 +347,7 @@ def compile_evaluation(program: Any, precision: str, compiler: Compiler) -> dict
     from torch._inductor.decomposition import select_decomp_table
 
     module = program.module(check_guards=False)
-    for parameter in module.parameters():
-        parameter.requires_grad_(False)
-    with contextlib.ExitStack() as stack, tracing(program) as (_, values):
+    with contextlib.ExitStack() as stack, tracing(program) as (_, values), untrained(module):
         args, kwargs = in_order(program, values)
         with torch._inductor.config.patch(OPTIONS), torch.no_grad(), autocast_to(precision):
             made = aot_export_joint_with_descriptors(stack, module, args, kwargs, decompositions=select_decomp_table())
@@ -431,9 +445,9 @@ def compile_file(path: str, precision: str, output: str) -> str:
         programs = dict(load_pt2(path).exported_programs)
     except Exception as error:
         raise CannotExport(f"{path}: cannot be read as a program of torch.export: {first_line(error)}") from error
-    if set(programs) != {"model", "eval"}:
-        raise CannotExport(f"{path}: it has the programs {', '.join(sorted(programs))}, and not those of both modes, as "
-                           "stepop.eval.export writes them")
+    if "model" not in programs:
+        raise CannotExport(f"{path}: it has the programs {', '.join(sorted(programs))}, and no model")
+    programs.setdefault("eval", programs["model"])  # as stepop runs a file of one graph
     examples = programs["model"].example_inputs
     if examples is None:
         raise CannotExport(f"{path}: it has no example inputs: export the network again")

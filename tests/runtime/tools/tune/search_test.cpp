@@ -136,6 +136,16 @@ TEST_CASE("on a GPU graphs of a step are tried first, and nothing of the CPU") {
         "n_data_processes 4\nn_prefetch 8\nprecision bfloat16\n");
 }
 
+TEST_CASE("the other way in which a network can compute is tried first") {
+  const Value::Map compiled{{"class", "Exported"}, {"path", "net.pt2"}, {"compiled", true}};
+  const auto all =
+      candidates_of({.settings = {{"num_threads", 1}}, .networks = {{"model", compiled}}},
+                    /*precision=*/false, /*processes=*/false);
+  REQUIRE_FALSE(all.empty());
+  CHECK(all.front().name() == "model {class: Exported, path: net.pt2, compiled: true}");
+  CHECK_FALSE(all.front().changes_results);
+}
+
 TuneResult search(MadeUpWorkbench& bench) {
   std::unique_ptr<Subject> present = bench.start({});
   return search_settings(usual_candidates(), std::move(present), bench.start_seconds_, bench);
