@@ -46,7 +46,7 @@ constexpr ForeignKey kForeign[] = {
 };
 
 /// Whether the value disables a feature: false, -1, or an empty list.
-bool is_off(const Value& value) {
+bool is_switched_off(const Value& value) {
   return value == Value(false) || value == Value(int64_t{-1}) ||
          (value.is_list() && value.as_list().empty());
 }
@@ -71,7 +71,7 @@ void take_ema(const Config& config) {
 void take_foreign_keys(const Config& config) {
   for (const auto& [path, instead] : kForeign) {
     const Value* found = config.peek(path);
-    if (found == nullptr || !config.has(path) || is_off(*found)) continue;
+    if (found == nullptr || !config.has(path) || is_switched_off(*found)) continue;
     throw config.error(path, fmt::format("a key of DL-Art-School; here: {}. `stepop new NAME "
                                          "--from-dlas FILE` translates a whole config",
                                          instead));

@@ -73,6 +73,44 @@ std::vector<std::string> read_files(const Json& value, const CompiledContent& co
   return names;
 }
 
+CompiledSaved read_saved(const Json& value, const CompiledMode& mode, size_t saved) {
+  if (value.contains("input")) {
+    return {.is_source = true, .place = place_within(value.at("input"), mode.sources.size())};
+  }
+  // The forward pass returns what else is saved behind its results.
+  return {.place = place_within(value.at("result"), mode.results.size() + saved)};
+}
+
+/// The place of the source whose gradient this is.
+size_t read_gradient(const Json& value, const CompiledMode& mode) {
+  const bool is_input = value.contains("input");
+  const std::string tensor = is_input ? "" : value.at("tensor").get<std::string>();
+  const int64_t input = is_input ? whole_number(value.at("input")) : 0;
+  for (size_t i = 0; i < mode.sources.size(); ++i) {
+    const CompiledSource& source = mode.sources[i];
+    if (source.tensor == tensor && static_cast<int64_t>(source.input) == input) return i;
+  }
+  throw Error("has a gradient of something that it does not take");
+}
+
+void read_backward(const Json& value, const CompiledContent& content, size_t outputs,
+                   CompiledMode& mode) {
+  const Json& saved = value.at("saved");
+  for (const auto& each : saved) {
+    mode.saved.push_back(read_saved(each, mode, saved.size()));
+    const CompiledSaved& last = mode.saved.back();
+    if (!last.is_source) mode.returned = std::max(mode.returned, last.place + 1);
+  }
+  for (const auto& each : value.at("tangents")) {
+    mode.tangents.push_back(read_result(each, outputs));
+    if (!mode.tangents.back().tensor.empty()) throw Error("a gradient is none of a result");
+  }
+  for (const auto& each : value.at("gradients")) {
+    mode.gradients.push_back(read_gradient(each, mode));
+  }
+  mode.backward = read_files(value.at("backward"), content);
+}
+
 CompiledMode read_mode(const Json& value, const CompiledContent& content, size_t inputs,
                        size_t outputs) {
   CompiledMode mode;
@@ -85,32 +123,7 @@ CompiledMode read_mode(const Json& value, const CompiledContent& content, size_t
   if (given.size() != outputs) throw Error("a result of the network is missing");
   mode.forward = read_files(value.at("forward"), content);
   mode.returned = mode.results.size();
-  if (!value.contains("backward")) return mode;
-  for (const auto& each : value.at("saved")) {
-    const bool is_source = each.contains("input");
-    // The forward pass returns what else is saved behind its results.
-    const size_t most = mode.results.size() + value.at("saved").size();
-    const size_t place = place_within(each.at(is_source ? "input" : "result"),
-                                      is_source ? mode.sources.size() : most);
-    mode.saved.push_back({.is_source = is_source, .place = place});
-    if (!is_source) mode.returned = std::max(mode.returned, place + 1);
-  }
-  for (const auto& each : value.at("tangents")) {
-    mode.tangents.push_back(read_result(each, outputs));
-    if (!mode.tangents.back().tensor.empty()) throw Error("a gradient is none of a result");
-  }
-  for (const auto& each : value.at("gradients")) {
-    const CompiledSource source{
-        .tensor = each.contains("tensor") ? each.at("tensor").get<std::string>() : "",
-        .input = each.contains("input") ? place_within(each.at("input"), inputs) : 0};
-    const auto found = std::ranges::find_if(mode.sources, [&](const CompiledSource& known) {
-      return known.tensor == source.tensor && known.input == source.input;
-    });
-    if (found == mode.sources.end())
-      throw Error("has a gradient of something that it does not take");
-    mode.gradients.push_back(static_cast<size_t>(found - mode.sources.begin()));
-  }
-  mode.backward = read_files(value.at("backward"), content);
+  if (value.contains("backward")) read_backward(value, content, outputs, mode);
   return mode;
 }
 
@@ -137,8 +150,9 @@ void check_machine(const Json& passes, const std::string& path) {
     throw again(fmt::format("for LibTorch {}, and this is {}", torch, TORCH_VERSION));
   }
   const std::string device = passes.at("device").get<std::string>();
-  if (device != "cpu")
+  if (device != "cpu") {
     throw again(fmt::format("for the device {}, and not for processors", device));
+  }
   const auto here = processor_features();
   std::vector<std::string> missing;
   for (const auto& each : passes.at("processor")) {

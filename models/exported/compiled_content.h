@@ -38,7 +38,7 @@ struct CompiledSaved {
   size_t place = 0;
 };
 
-/// A pass or two of one mode. All places are within bounds.
+/// The pass of an evaluation, or the two of a training. All places are within bounds.
 struct CompiledMode {
   std::vector<CompiledSource> sources;
   std::vector<CompiledResult> results;

@@ -130,23 +130,24 @@ class CompiledPasses::Mode {
   /// What the pass takes, as it was compiled for.
   Tensors taken(const Tensors& inputs) const {
     Tensors all;
+    all.reserve(tensors_.size());
     for (size_t i = 0; i < tensors_.size(); ++i) {
       const CompiledSource& source = description_.sources[i];
       const bool is_input = source.tensor.empty();
       const at::Tensor& tensor = is_input ? inputs.at(source.input) : tensors_[i];
-      const std::string name = is_input ? fmt::format("the input {}", source.input) : source.tensor;
-      if (tensor.scalar_type() != types_[i] || !tensor.is_cpu() ||
-          tensor.dim() != static_cast<int64_t>(source.order.size())) {
+      const auto dimensions = static_cast<int64_t>(source.order.size());
+      if (tensor.scalar_type() != types_[i] || !tensor.is_cpu() || tensor.dim() != dimensions) {
         throw Error(fmt::format(
             "{} was compiled as {} of {} dimensions in the CPU's memory, and is {} of {} on {}",
-            name, c10::toString(types_[i]), source.order.size(),
-            c10::toString(tensor.scalar_type()), tensor.dim(), tensor.device().str()));
+            is_input ? fmt::format("the input {}", source.input) : source.tensor,
+            c10::toString(types_[i]), dimensions, c10::toString(tensor.scalar_type()), tensor.dim(),
+            tensor.device().str()));
       }
       if (!is_input && !has_order(tensor, source.order)) {
         throw Error(fmt::format(
             "{} lies in memory in another order than it was compiled for: compiled passes choose "
             "it themselves, so without channels_last",
-            name));
+            source.tensor));
       }
       all.push_back(is_input ? in_order(tensor, source.order) : tensor);
     }
@@ -299,19 +300,25 @@ bool CompiledPasses::can_run(const std::vector<at::Tensor>& inputs, bool trainin
   return training || !evaluation_->wants_gradients();
 }
 
-void CompiledPasses::check_settings(const torch::nn::Module& network, bool training) const {
+void CompiledPasses::check_settings(const torch::nn::Module& network, bool training) {
   if (const std::string now = precision_now(); now != precision_) {
     throw Error(fmt::format("its passes were compiled in {}, and precision is {}: {}", precision_,
                             now, compile_command(path_, now)));
   }
-  for (const auto& module : network.modules()) {
-    if (checkpointing::named_modules().contains(module.get())) {
+  if (modules_.empty()) {
+    for (const auto& module : network.modules()) modules_.push_back(module.get());
+  }
+  const auto& run_again = checkpointing::named_modules();
+  for (const torch::nn::Module* module : modules_) {
+    if (!run_again.empty() && run_again.contains(module)) {
       throw Error(
           "checkpoint_modules: the compiled passes have decided what is kept for the backward "
           "pass: leave it out, or compiled: false");
     }
     if (float32_device(*module)) {
-      throw Error("float32_modules: compiled passes have one precision: compiled: false");
+      throw Error(
+          "float32_modules: compiled passes have one precision; torch.autocast(..., enabled=False) "
+          "in forward keeps a part in float32, or compiled: false");
     }
   }
   if (training && has_batch_norm_ && SyncBatchNorm::of_thread() != nullptr) {

@@ -38,11 +38,12 @@ class CompiledPasses {
  private:
   class Mode;
 
-  void check_settings(const torch::nn::Module& network, bool training) const;
+  void check_settings(const torch::nn::Module& network, bool training);
 
   std::string path_, precision_;
   bool has_batch_norm_;
   std::shared_ptr<Mode> training_, evaluation_;
+  std::vector<const torch::nn::Module*> modules_;  ///< All of the network.
 };
 
 }  // namespace stepop

@@ -44,7 +44,7 @@ class DlasTranslation {
 
  private:
   void take(const std::string& key, const Value& value) {
-    if (is_off(value) && key != "gpu_ids") return;
+    if (is_switched_off(value) && key != "gpu_ids") return;
     if (std::ranges::find(kUnread, key) != kUnread.end()) return unread_.push_back(key);
     if (key == "gpu_ids") return take_devices(value);
     if (key == "start_step") return take_start(value);
@@ -150,7 +150,7 @@ class DlasTranslation {
         leave_out(path, value);
       } else if (std::ranges::find(kOfTrain, key) == kOfTrain.end()) {
         note(path, "left out: nothing reads it there");
-      } else if (key != "warmup_iter" || !is_off(value)) {
+      } else if (key != "warmup_iter" || !is_switched_off(value)) {
         set(path, value);
       }
     }
@@ -306,7 +306,7 @@ class DlasTranslation {
   void note(const std::string& key, std::string text) { result_.note(key, std::move(text)); }
 
   void leave_out(const std::string& path, const Value& value) {
-    if (!is_off(value)) note(path, why_dlas_key_is_left_out(path));
+    if (!is_switched_off(value)) note(path, why_dlas_key_is_left_out(path));
   }
 
   const Value& dlas_;

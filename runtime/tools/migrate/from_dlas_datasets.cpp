@@ -106,8 +106,8 @@ class DatasetTranslation {
       const std::string& key = parameter.name;  // the same there
       read_.push_back(key);
       const Value* found = find_in_map(dataset_, key);
-      const bool is_default =
-          found == nullptr || (is_off(*found) && key != "force_square" && key != "cosine_bias");
+      const bool is_default = found == nullptr || (is_switched_off(*found) &&
+                                                   key != "force_square" && key != "cosine_bias");
       if (!is_default) set(key, without_no_ops(key, *found));
     }
     if (has_chunks) {
@@ -193,7 +193,7 @@ class DatasetTranslation {
     if (key == "pin_memory" && value == Value(false)) {
       return note(key, "left out: memory is pinned where the device is a GPU");
     }
-    if (is_off(value) || value == Value(int64_t{0})) return;
+    if (is_switched_off(value) || value == Value(int64_t{0})) return;
     if (std::ranges::find(read_, key) != read_.end()) return;
     note(key, why_dlas_key_is_left_out("datasets/" + key));
   }

@@ -205,7 +205,7 @@ class StepsTranslation {
   }
 
   void take_optimizer(const std::string& place, Value::Map& step) {
-    const bool has_losses = step.contains("losses") && !is_off(*step.find("losses"));
+    const bool has_losses = step.contains("losses") && !is_switched_off(*step.find("losses"));
     const Value* params = step.find("optimizer_params");
     const bool has_params = params != nullptr && !params->is_null();
     Value::Map legacy;

@@ -18,7 +18,7 @@ void TranslatedConfig::set(std::string_view path, Value value) {
   *place = std::move(value);
 }
 
-bool is_off(const Value& value) {
+bool is_switched_off(const Value& value) {
   return value.is_null() || value == Value(false) || value == Value(int64_t{-1}) ||
          (value.is_list() && value.as_list().empty()) || (value.is_map() && value.as_map().empty());
 }

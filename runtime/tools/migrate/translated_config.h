@@ -34,7 +34,7 @@ struct TranslatedConfig {
 };
 
 /// Whether a value switches its key off: null, false, -1, an empty list or map.
-bool is_off(const Value& value);
+bool is_switched_off(const Value& value);
 
 /// A map's value at `key`; null when it is missing or null, or `value` is no map.
 const Value* find_in_map(const Value& value, std::string_view key);

@@ -235,7 +235,7 @@ class Compiler:
 
 
 @contextlib.contextmanager
-def tracing(program: Any) -> Iterator[tuple[Any, list[Any]]]:
+def tracing(program: Any) -> Iterator[list[Any]]:
     """The fake tensors of an exported program's inputs, which know which sizes are free."""
     import torch
     from torch._guards import TracingContext, detect_fake_mode
@@ -244,7 +244,7 @@ def tracing(program: Any) -> Iterator[tuple[Any, list[Any]]]:
     values = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in users]
     fake_mode = detect_fake_mode(values)
     with torch._guards.tracing(TracingContext(fake_mode)):
-        yield fake_mode, values
+        yield values
 
 
 def autocast_to(precision: str) -> Any:
@@ -264,55 +264,53 @@ def in_order(program: Any, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict
 def compile_training(program: Any, precision: str, compiler: Compiler) -> dict[str, Any]:
     import torch
     import torch._inductor.lowering  # noqa: F401 (it registers what the decompositions need)
-    from torch._functorch._aot_autograd import descriptors
     from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
-    from torch._inductor.compile_fx import partition_fn
     from torch._inductor.decomposition import select_decomp_table
 
     module = program.module(check_guards=False)
-    with contextlib.ExitStack() as stack, tracing(program) as (_, values):
+    with contextlib.ExitStack() as stack, tracing(program) as values:
         args, kwargs = in_order(program, values)
         with torch._inductor.config.patch(OPTIONS), torch.enable_grad(), autocast_to(precision):
             joint = aot_export_joint_with_descriptors(stack, module, args, kwargs, decompositions=select_decomp_table())
-        graph_module = joint.graph_module
-        nodes = placeholders(graph_module)
-        primals = [node for node in nodes if not isinstance(node.meta["desc"], descriptors.TangentAOTInput)]
-        tangents = [node for node in nodes if isinstance(node.meta["desc"], descriptors.TangentAOTInput)]
-        _, described = results(graph_module)
-        count = sum(each is not None and not isinstance(each, descriptors.GradAOTOutput) for each in described)
-        # Outputs of the forward pass come first; a gradient that there is none of is None.
-        while count < len(described) and described[count] is not None and not isinstance(
-                described[count], descriptors.GradAOTOutput):
-            count += 1
-        if not tangents:
-            raise CannotCompile("no parameter gets a gradient: compile nothing, or train something of it")
-        sources = [source_of(node) for node in primals]
-        static = [place for place, source in enumerate(sources) if "tensor" in source]
-        values_of_results = [node.meta["val"] for node in results(graph_module)[0][:count]]
-        returned = [result_of(desc, value) for desc, value in zip(described[:count], values_of_results)]
-        gradients = [None if desc is None else place_of_input(desc.grad_of) for desc in described[count:]]
-        tangent_outputs = [result_of(node.meta["desc"].output, node.meta["val"]) for node in tangents]
-        tangent_names = [node.name for node in tangents]
-        with torch._inductor.config.patch(OPTIONS):
-            forward, backward = partition_fn(
-                graph_module, ([node.meta["val"] for node in primals], [node.meta["val"] for node in tangents]),
-                num_fwd_outputs=count, static_lifetime_input_indices=static)
-        of_network = [(node.name, node.meta["val"]) for node, source in zip(primals, sources) if "input" in source]
-        compute_sizes(backward, of_network)
-        last = {name: place for place, name in enumerate(tangent_names)}
-        # A pass takes what is kept first, then the gradients of results.
-        order = [node.name for node in placeholders(backward)]
-        if [name for name in order if name in last] != order[len(order) - sum(name in last for name in order):]:
-            raise CannotCompile("the backward pass takes its inputs in another order than was expected")
-        taken = [tangent_outputs[last[name]] for name in order if name in last]
-        saved = take_saved(forward, backward, count)
-        if len(saved) + len(taken) != len(order):
-            raise CannotCompile("the backward pass takes something that the forward pass does not give")
-        gradients = drop_missing_gradients(backward, gradients)
-        return {"inputs": sources, "results": returned, "saved": saved, "tangents": taken,
-                "gradients": gradients,
-                "forward": compiler.compile(forward, "training_forward"),
+        forward, backward, described = divide(joint.graph_module)
+        return {**described, "forward": compiler.compile(forward, "training_forward"),
                 "backward": compiler.compile(backward, "training_backward")}
+
+
+def divide(joint: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """The forward and the backward pass of a joint graph, and what passes.json says of both."""
+    import torch
+    from torch._functorch._aot_autograd import descriptors
+    from torch._inductor.compile_fx import partition_fn
+
+    is_tangent = {node: isinstance(node.meta["desc"], descriptors.TangentAOTInput) for node in placeholders(joint)}
+    primals = [node for node in placeholders(joint) if not is_tangent[node]]
+    tangents = {node.name: result_of(node.meta["desc"].output, node.meta["val"])
+                for node in placeholders(joint) if is_tangent[node]}
+    if not tangents:
+        raise CannotCompile("no parameter gets a gradient: there is nothing to train")
+    nodes, described = results(joint)
+    # Results come first, then gradients; one that there is none of is None.
+    count = next((place for place, each in enumerate(described)
+                  if each is None or isinstance(each, descriptors.GradAOTOutput)), len(described))
+    returned = [result_of(desc, node.meta["val"]) for desc, node in zip(described[:count], nodes)]
+    gradients = [None if desc is None else place_of_input(desc.grad_of) for desc in described[count:]]
+    sources = [source_of(node) for node in primals]
+    with torch._inductor.config.patch(OPTIONS):
+        forward, backward = partition_fn(
+            joint, tuple([node.meta["val"] for node in placeholders(joint) if is_tangent[node] == which]
+                         for which in (False, True)),
+            num_fwd_outputs=count,
+            static_lifetime_input_indices=[place for place, source in enumerate(sources) if "tensor" in source])
+    compute_sizes(backward, [(node.name, node.meta["val"]) for node, source in zip(primals, sources) if "input" in source])
+    taken = [node.name for node in placeholders(backward)]
+    last = [name for name in taken if name in tangents]
+    saved = take_saved(forward, backward, count)
+    if taken[len(saved):] != last:
+        raise CannotCompile("the backward pass takes other tensors than the forward pass keeps")
+    return forward, backward, {"inputs": sources, "results": returned, "saved": saved,
+                               "tangents": [tangents[name] for name in last],
+                               "gradients": drop_missing_gradients(backward, gradients)}
 
 
 def drop_missing_gradients(backward: Any, gradients: Sequence[Any]) -> list[Any]:
@@ -347,7 +345,7 @@ def compile_evaluation(program: Any, precision: str, compiler: Compiler) -> dict
     from torch._inductor.decomposition import select_decomp_table
 
     module = program.module(check_guards=False)
-    with contextlib.ExitStack() as stack, tracing(program) as (_, values), untrained(module):
+    with contextlib.ExitStack() as stack, tracing(program) as values, untrained(module):
         args, kwargs = in_order(program, values)
         with torch._inductor.config.patch(OPTIONS), torch.no_grad(), autocast_to(precision):
             made = aot_export_joint_with_descriptors(stack, module, args, kwargs, decompositions=select_decomp_table())
