@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 
-#include "models/exported/exported_file.h"
 #include "runtime/core/base/error.h"
 
 namespace stepop {

@@ -1,20 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace stepop {
+#include "models/exported/exported_file.h"
 
-/// The compiled passes in a `.pt2` file, as `python -m stepop.eval.export --compile` writes them;
-/// models/README.md describes `passes.json`.
-struct CompiledContent {
-  nlohmann::json passes;
-  std::map<std::string, std::string> files;  ///< Bytes by their names in the archive.
-};
+namespace stepop {
 
 /// What a pass takes: a tensor of the network, or an input.
 struct CompiledSource {

@@ -8,8 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "models/exported/compiled_content.h"
-
 namespace stepop {
 
 /// A program of torch.export as it is in a file: its graph in JSON, and its tensors by their names
@@ -19,6 +17,13 @@ struct ExportedProgram {
   /// Parameters, which require gradients as they did in the module, and persistent buffers.
   std::map<std::string, at::Tensor> weights;
   std::map<std::string, at::Tensor> constants;  ///< Other buffers, and constants of the code.
+};
+
+/// The compiled passes in a `.pt2` file, as `python -m stepop.eval.export --compile` writes them;
+/// models/README.md describes `passes.json`.
+struct CompiledContent {
+  nlohmann::json passes;
+  std::map<std::string, std::string> files;  ///< Bytes by their names in the archive.
 };
 
 /// The programs in a `.pt2` file.

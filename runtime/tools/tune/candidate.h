@@ -35,7 +35,7 @@ struct PresentSettings {
   bool can_use_onednn = true;  ///< This build has oneDNN.
   /// Keys at the root, with networks that compute in another way than now.
   OrderedMap<Value> networks = {};
-  int64_t cores = 1;           ///< Of this machine.
+  int64_t cores = 1;  ///< Of this machine.
 };
 
 /// Each setting that is worth a try on this machine, by itself; the most promising first. With

@@ -106,7 +106,6 @@ def compute_sizes(backward: Any, shapes: Sequence[tuple[str, Any]]) -> None:
 
     `shapes` are the names of these inputs with their values.
     """
-    import sympy
     import torch
     from torch.fx import Proxy
     from torch.utils._sympy.interp import sympy_interp
@@ -144,7 +143,7 @@ def compute_sizes(backward: Any, shapes: Sequence[tuple[str, Any]]) -> None:
                             "backward pass")
     for node in numbers:
         with graph.inserting_before(body):
-            made = sympy_interp(PythonReferenceAnalysis, proxies, sympy.sympify(node.meta["val"].node.expr))
+            made = sympy_interp(PythonReferenceAnalysis, proxies, node.meta["val"].node.expr)
         value = made.node if isinstance(made, Proxy) else int(made)
         if isinstance(made, Proxy):
             made.node.meta["val"] = node.meta["val"]
