@@ -45,8 +45,7 @@ const ScratchFolder& nets() {
 TEST_CASE("compiled passes compute what the network computes in PyTorch, in both modes") {
   for (const char* name : {"tied", "two", "drops", "blocks"}) {
     CAPTURE(name);
-    // Where a bias stands before a normalization, its gradient is rounding.
-    check_network(nets().path(name), kCompiled, 1e-3);
+    check_network(nets().path(name), kCompiled, 1e-3, 1e-6);
   }
 }
 
@@ -57,7 +56,7 @@ TEST_CASE("networks in STEPOP_ZOO that have compiled passes compute what they co
     if (entry.path().extension() != ".pt2") continue;
     const std::string name = entry.path().stem();
     MESSAGE(name);
-    check_network(folder + ("/" + name), kCompiled, 1e-3);
+    check_network(folder + ("/" + name), kCompiled, 1e-3, 1e-6);
   }
 }
 
