@@ -81,14 +81,19 @@ CompiledSaved read_saved(const Json& value, const CompiledMode& mode, size_t sav
   return {.place = place_within(value.at("result"), mode.results.size() + saved)};
 }
 
-/// The place of the source whose gradient this is.
-size_t read_gradient(const Json& value, const CompiledMode& mode) {
+CompiledGradient read_gradient(const Json& value, const CompiledMode& mode) {
+  CompiledGradient gradient;
+  for (const auto& each : value.at("tangents")) {
+    gradient.tangents.push_back(place_within(each, mode.tangents.size()));
+  }
   const bool is_input = value.contains("input");
   const std::string tensor = is_input ? "" : value.at("tensor").get<std::string>();
   const int64_t input = is_input ? whole_number(value.at("input")) : 0;
   for (size_t i = 0; i < mode.sources.size(); ++i) {
     const CompiledSource& source = mode.sources[i];
-    if (source.tensor == tensor && static_cast<int64_t>(source.input) == input) return i;
+    if (source.tensor != tensor || static_cast<int64_t>(source.input) != input) continue;
+    gradient.source = i;
+    return gradient;
   }
   throw Error("has a gradient of something that it does not take");
 }

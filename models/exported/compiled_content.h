@@ -25,6 +25,12 @@ struct CompiledResult {
   std::vector<int64_t> order = {};
 };
 
+/// What a backward pass returns.
+struct CompiledGradient {
+  size_t source = 0;                  ///< The place of what it is the gradient of.
+  std::vector<size_t> tangents = {};  ///< The places of the gradients that it is computed from.
+};
+
 /// What a backward pass takes of the forward one.
 struct CompiledSaved {
   bool is_source = false;  ///< Else one of the results.
@@ -36,11 +42,11 @@ struct CompiledMode {
   std::vector<CompiledSource> sources;
   std::vector<CompiledResult> results;
   std::vector<std::string> forward;  ///< Names of files, the library first.
-  // Of a training alone.
+  // The rest is empty for an evaluation.
   std::vector<CompiledSaved> saved;
-  size_t returned = 0;                   ///< How many tensors the forward pass returns.
-  std::vector<CompiledResult> tangents;  ///< The gradients that the backward pass takes.
-  std::vector<size_t> gradients;  ///< For each tensor that it returns the place of its source.
+  size_t returned = 0;                      ///< How many tensors the forward pass returns.
+  std::vector<CompiledResult> tangents;     ///< The gradients that the backward pass takes.
+  std::vector<CompiledGradient> gradients;  ///< In the order in which it returns them.
   std::vector<std::string> backward;
 };
 

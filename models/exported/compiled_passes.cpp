@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -28,7 +29,7 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using Runner = torch::inductor::AOTIModelContainerRunnerCpu;
 
-bool is_in_place(const std::vector<int64_t>& order) {
+bool is_identity(const std::vector<int64_t>& order) {
   for (size_t i = 0; i < order.size(); ++i) {
     if (order[i] != static_cast<int64_t>(i)) return false;
   }
@@ -38,11 +39,13 @@ bool is_in_place(const std::vector<int64_t>& order) {
 /// Whether the memory is dense and its dimensions lie in this order.
 bool has_order(const at::Tensor& tensor, const std::vector<int64_t>& order) {
   if (tensor.dim() != static_cast<int64_t>(order.size())) return false;
-  return is_in_place(order) ? tensor.is_contiguous() : tensor.permute(order).is_contiguous();
+  return is_identity(order) ? tensor.is_contiguous() : tensor.permute(order).is_contiguous();
 }
 
-/// The tensor, or a copy of it in this order.
-at::Tensor in_order(const at::Tensor& tensor, const std::vector<int64_t>& order) {
+/// The tensor, or a copy of it in this order, as numbers in memory.
+at::Tensor in_order(const at::Tensor& given, const std::vector<int64_t>& order) {
+  const at::Tensor tensor =
+      given.is_conj() || given.is_neg() ? given.resolve_conj().resolve_neg() : given;
   if (has_order(tensor, order)) return tensor;
   std::vector<int64_t> back(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
@@ -108,7 +111,8 @@ class CompiledPasses::Mode {
       tensors_.push_back(source.tensor.empty() ? at::Tensor() : tensor_of(source.tensor));
       types_.push_back(exported_type(source.type));
     }
-    std::set<size_t> trained(description_.gradients.begin(), description_.gradients.end());
+    std::set<size_t> trained;
+    for (const auto& gradient : description_.gradients) trained.insert(gradient.source);
     for (size_t i = 0; i < tensors_.size(); ++i) {
       if (tensors_[i].defined() && !trained.contains(i) && !tensors_[i].requires_grad()) {
         frozen_.push_back(i);
@@ -175,7 +179,9 @@ class CompiledPasses::Mode {
     }
     for (const auto& each : description_.saved) {
       const at::Tensor& tensor = each.is_source ? all[each.place] : returned[each.place];
-      saved.push_back(each.is_source && is_written(tensor) ? tensor.clone() : tensor);
+      const bool is_changed =
+          each.is_source ? is_written(tensor) : is_under_result(tensor, returned);
+      saved.push_back(is_changed ? tensor.clone() : tensor);
     }
     const at::NoGradGuard no_grad;
     for (size_t i = 0; i < written_.size(); ++i) {
@@ -197,11 +203,14 @@ class CompiledPasses::Mode {
     return outputs;
   }
 
-  /// The gradients of all sources, undefined where there are none.
-  Tensors backward(const Tensors& saved, const Tensors& of_outputs) {
+  /// The gradients of all sources, undefined where there are none. `zeros_of` makes the gradient of
+  /// a result that has none.
+  Tensors backward(const Tensors& saved, const Tensors& of_outputs,
+                   const std::function<at::Tensor(size_t)>& zeros_of) {
     Tensors given = saved;
     for (const auto& tangent : description_.tangents) {
-      given.push_back(in_order(of_outputs.at(tangent.output), tangent.order));
+      const at::Tensor& own = of_outputs.at(tangent.output);
+      given.push_back(in_order(own.defined() ? own : zeros_of(tangent.output), tangent.order));
     }
     Tensors returned;
     {
@@ -215,15 +224,37 @@ class CompiledPasses::Mode {
     separate(returned, given);
     Tensors gradients(description_.sources.size());
     for (size_t i = 0; i < returned.size(); ++i) {
-      gradients[description_.gradients[i]] = returned[i];
+      const CompiledGradient& gradient = description_.gradients[i];
+      const bool is_there = std::ranges::any_of(gradient.tangents, [&](size_t place) {
+        return of_outputs.at(description_.tangents[place].output).defined();
+      });
+      if (is_there) gradients[gradient.source] = returned[i];
     }
     return gradients;
+  }
+
+  bool has_tangent(size_t output) const {
+    return std::ranges::any_of(description_.tangents, [&](const CompiledResult& tangent) {
+      return tangent.output == output;
+    });
   }
 
  private:
   bool is_written(const at::Tensor& tensor) const {
     return std::ranges::any_of(written_,
                                [&](const at::Tensor& own) { return own.is_same(tensor); });
+  }
+
+  /// Whether the memory is that of a result of the network, which its user may change, without
+  /// being that result, whose changes autograd sees.
+  bool is_under_result(const at::Tensor& tensor, const Tensors& returned) const {
+    bool is_under = false;
+    for (size_t i = 0; i < written_.size(); ++i) {
+      if (written_[i].defined()) continue;
+      if (returned[i].is_same(tensor)) return false;
+      is_under = is_under || returned[i].is_alias_of(tensor);
+    }
+    return is_under;
   }
 
   std::string path_;
@@ -244,21 +275,33 @@ class CompiledCall : public torch::autograd::Function<CompiledCall<Mode>> {
   static Tensors forward(torch::autograd::AutogradContext* context,
                          const std::shared_ptr<Mode>& mode, at::TensorList all) {
     Tensors saved;
-    const Tensors returned = mode->forward(all.vec(), saved);
+    const Tensors outputs = mode->outputs(mode->forward(all.vec(), saved));
+    auto held = c10::make_intrusive<Held>(mode);
+    Tensors without_gradient;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      held->results.emplace_back(outputs[i].sizes().vec(), outputs[i].options());
+      if (!mode->has_tangent(i)) without_gradient.push_back(outputs[i]);
+    }
+    context->mark_non_differentiable(without_gradient);
+    context->set_materialize_grads(false);
     context->save_for_backward(saved);
-    context->saved_data["mode"] = c10::IValue::make_capsule(c10::make_intrusive<Held>(mode));
-    return mode->outputs(returned);
+    context->saved_data["mode"] = c10::IValue::make_capsule(std::move(held));
+    return outputs;
   }
 
   static Tensors backward(torch::autograd::AutogradContext* context, Tensors gradients) {
     const auto held = context->saved_data["mode"].toCapsule();
     const auto& mode = static_cast<const Held&>(*held).mode;
+    const auto& results = static_cast<const Held&>(*held).results;
+    const auto zeros_of = [&](size_t output) {
+      return at::zeros(results.at(output).first, results.at(output).second);
+    };
     try {
       if (at::GradMode::is_enabled()) {
         throw Error("gradients of gradients are not compiled: compiled: false");
       }
       Tensors all = {at::Tensor()};  // of the first argument
-      for (auto& gradient : mode->backward(context->get_saved_variables(), gradients)) {
+      for (auto& gradient : mode->backward(context->get_saved_variables(), gradients, zeros_of)) {
         all.push_back(std::move(gradient));
       }
       return all;
@@ -272,6 +315,7 @@ class CompiledCall : public torch::autograd::Function<CompiledCall<Mode>> {
   struct Held : torch::CustomClassHolder {
     explicit Held(std::shared_ptr<Mode> kept) : mode(std::move(kept)) {}
     std::shared_ptr<Mode> mode;
+    std::vector<std::pair<std::vector<int64_t>, at::TensorOptions>> results;
   };
 };
 

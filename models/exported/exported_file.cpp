@@ -94,13 +94,13 @@ class Archive {
     });
   }
 
-  /// Throws Error unless the bytes are those of which another entry of the archive tells.
-  std::string bytes_with(const Json& told) const {
-    const auto name = told.at("path").get<std::string>();
+  /// The bytes of a file that another entry describes. Throws Error when they are others.
+  std::string bytes_with(const Json& described) const {
+    const auto name = described.at("path").get<std::string>();
     std::string bytes = this->bytes(name);
     const ZipEntry& entry = entries_.at(name);
-    if (whole_number(told.at("size")) != static_cast<int64_t>(bytes.size()) ||
-        whole_number(told.at("crc32")) != int64_t{entry.crc}) {
+    if (whole_number(described.at("size")) != static_cast<int64_t>(bytes.size()) ||
+        whole_number(described.at("crc32")) != int64_t{entry.crc}) {
       throw Error(fmt::format("{}: {} is another file than was compiled for it: it is damaged",
                               file_.path(), name));
     }

@@ -32,8 +32,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from stepop.eval.export_check import (
-    CannotExport, check, check_one_example, check_structure, keep_changed_state, refuse_complex)
-from stepop.eval.export_compile import CannotCompile, add_passes, compile_file
+    CannotCompile, CannotExport, check, check_one_example, check_structure, keep_changed_state, refuse_complex)
+from stepop.eval.export_compile import add_passes, compile_file
 from stepop.eval.export_gradients import check_gradients
 from stepop.eval.export_source import example, line_of, make, text_of
 
@@ -380,8 +380,9 @@ def main(words: Sequence[str] | None = None) -> None:
                         "minutes, in the precision that they are to be trained in (float32); sizes like those of the examples "
                         "are the fastest")
     parser.add_argument("--seed", type=int, default=1, help="of the initial weights (1)")
-    parser.add_argument("-o", "--output", default="net.pt2", help="the file to write (net.pt2)")
+    parser.add_argument("-o", "--output", help="the file to write (net.pt2, or the exported file itself)")
     arguments = parser.parse_args(words)
+    arguments.output = arguments.output or (arguments.network if arguments.network.endswith(".pt2") else "net.pt2")
     try:
         import torch
     except ImportError:

@@ -14,6 +14,10 @@ class CannotExport(Exception):
     """What was given cannot be exported; the text says why and what would help."""
 
 
+class CannotCompile(CannotExport):
+    """The graphs are sound, and native code that computes the same cannot be made of them."""
+
+
 def listed(names: Sequence[str], most: int = 4) -> str:
     """`a, b, c, d and 3 more`"""
     more = f" and {len(names) - most} more" if len(names) > most else ""

@@ -20,18 +20,35 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from stepop.eval.export_check import CannotExport, mode_of
+from stepop.eval.export_check import CannotCompile, CannotExport, mode_of
 from stepop.eval.export_compile_check import check_passes
 
 #: The version of passes.json.
 VERSION = 1
 
 #: How inductor is asked to compile: random numbers from LibTorch's generator, as without it; any number of threads.
-OPTIONS = {"aot_inductor.package": True, "fallback_random": True, "cpp.dynamic_threads": True}
+#: Results of convolutions have the layout of their inputs, which with `layout_optimization` depends on oneDNN.
+OPTIONS = {"aot_inductor.package": True, "fallback_random": True, "cpp.dynamic_threads": True, "layout_optimization": False,
+           "aot_inductor.precompile_headers": False}
 
 
-class CannotCompile(CannotExport):
-    """The graphs are sound, and inductor or what surrounds it cannot compile one of them."""
+@contextlib.contextmanager
+def same_bits() -> Iterator[None]:
+    """Sums have one order with any threads, as in LibTorch's own kernels; a backward pass runs outside of autocast."""
+    import torch
+    from torch._inductor.decomposition import decompositions
+
+    operation = torch.ops.aten.embedding_dense_backward.default
+    own = decompositions.pop(operation, None)  # it adds to the rows in parallel
+    was_deterministic = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        with torch._inductor.config.patch(OPTIONS), torch._functorch.config.patch(backward_pass_autocast="off"):
+            yield
+    finally:
+        torch.use_deterministic_algorithms(was_deterministic)
+        if own is not None:
+            decompositions[operation] = own
 
 
 def processor_features() -> list[str]:
@@ -57,6 +74,15 @@ def order_of(tensor: Any) -> list[int]:
     return order
 
 
+def is_dense(tensor: Any) -> bool:
+    size = 1
+    for place in reversed(order_of(tensor)):
+        if tensor.shape[place] != 1 and tensor.stride()[place] != size:
+            return False
+        size *= tensor.shape[place]
+    return True
+
+
 def place_of_input(descriptor: Any) -> dict[str, Any]:
     """A tensor of the network by its name, or an input by its place."""
     from torch._functorch._aot_autograd import descriptors
@@ -73,7 +99,10 @@ def source_of(node: Any) -> dict[str, Any]:
     from torch._export.serde.serialize import _TORCH_TO_SERIALIZE_DTYPE
 
     value = node.meta["val"]
-    return {**place_of_input(node.meta["desc"]), "type": int(_TORCH_TO_SERIALIZE_DTYPE[value.dtype]),
+    place = place_of_input(node.meta["desc"])
+    if "tensor" in place and not is_dense(value):
+        raise CannotCompile(f"{place['tensor']} is a part of another tensor in memory: .contiguous() makes it one of its own")
+    return {**place, "type": int(_TORCH_TO_SERIALIZE_DTYPE[value.dtype]),
             "order": order_of(value)}
 
 
@@ -246,13 +275,42 @@ def tracing(program: Any) -> Iterator[list[Any]]:
         yield values
 
 
+def free_places(values: Sequence[Any]) -> list[list[str]]:
+    """The sizes of inputs as the graph knows them now: symbols, or numbers."""
+    return [[str(size) for size in value.shape] for value in values]
+
+
+def refuse_fixed(before: list[list[str]], values: Sequence[Any]) -> None:
+    """Throws where code was made for one of the sizes that are free in the graph."""
+    for number, (old, new) in enumerate(zip(before, free_places(values))):
+        for place, (symbol, size) in enumerate(zip(old, new)):
+            if symbol != size:
+                raise CannotCompile(f"the code would hold for {size} alone as size {place} of input {number}, which the graph "
+                                    "leaves free: --free without it")
+
+
+def plain_module(program: Any) -> Any:
+    """The module of a program, without its notes on the types that tensors had at the export."""
+    import torch
+
+    module = program.module(check_guards=False)
+    for part in module.modules():
+        if not isinstance(part, torch.fx.GraphModule):
+            continue
+        for node in list(part.graph.nodes):
+            if node.target == torch.ops.aten._assert_tensor_metadata.default:
+                part.graph.erase_node(node)
+        part.recompile()
+    return module
+
+
 def autocast_to(precision: str) -> Any:
     import torch
 
     return torch.autocast("cpu", getattr(torch, precision)) if precision != "float32" else contextlib.nullcontext()
 
 
-def in_order(program: Any, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def arguments_of(program: Any, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The inputs in the structure of forward's arguments."""
     import torch
 
@@ -266,14 +324,17 @@ def compile_training(program: Any, precision: str, compiler: Compiler) -> dict[s
     from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
     from torch._inductor.decomposition import select_decomp_table
 
-    module = program.module(check_guards=False)
-    with contextlib.ExitStack() as stack, tracing(program) as values:
-        args, kwargs = in_order(program, values)
-        with torch._inductor.config.patch(OPTIONS), torch.enable_grad(), autocast_to(precision):
+    module = plain_module(program)
+    with contextlib.ExitStack() as stack, tracing(program) as values, same_bits():
+        free = free_places(values)
+        args, kwargs = arguments_of(program, values)
+        with torch.enable_grad(), autocast_to(precision):
             joint = aot_export_joint_with_descriptors(stack, module, args, kwargs, decompositions=select_decomp_table())
         forward, backward, described = divide(joint.graph_module)
-        return {**described, "forward": compiler.compile(forward, "training_forward"),
-                "backward": compiler.compile(backward, "training_backward")}
+        described.update({"forward": compiler.compile(forward, "training_forward"),
+                          "backward": compiler.compile(backward, "training_backward")})
+        refuse_fixed(free, values)
+        return described
 
 
 def divide(joint: Any) -> tuple[Any, Any, dict[str, Any]]:
@@ -289,18 +350,19 @@ def divide(joint: Any) -> tuple[Any, Any, dict[str, Any]]:
     if not tangents:
         raise CannotCompile("no parameter gets a gradient: there is nothing to train")
     nodes, described = results(joint)
-    # Results come first, then gradients; one that there is none of is None.
+    # Results come first, then gradients, which are None for what has none.
     count = next((place for place, each in enumerate(described)
                   if each is None or isinstance(each, descriptors.GradAOTOutput)), len(described))
     returned = [result_of(desc, node.meta["val"]) for desc, node in zip(described[:count], nodes)]
     gradients = [None if desc is None else place_of_input(desc.grad_of) for desc in described[count:]]
+    if len({node.name for node in nodes[:count]}) != count:
+        raise CannotCompile("forward returns one tensor twice: return a .clone() of it")
     sources = [source_of(node) for node in primals]
-    with torch._inductor.config.patch(OPTIONS):
-        forward, backward = partition_fn(
-            joint, tuple([node.meta["val"] for node in placeholders(joint) if is_tangent[node] == which]
-                         for which in (False, True)),
-            num_fwd_outputs=count,
-            static_lifetime_input_indices=[place for place, source in enumerate(sources) if "tensor" in source])
+    forward, backward = partition_fn(
+        joint, tuple([node.meta["val"] for node in placeholders(joint) if is_tangent[node] == which]
+                     for which in (False, True)),
+        num_fwd_outputs=count,
+        static_lifetime_input_indices=[place for place, source in enumerate(sources) if "tensor" in source])
     compute_sizes(backward, [(node.name, node.meta["val"]) for node, source in zip(primals, sources) if "input" in source])
     taken = [node.name for node in placeholders(backward)]
     last = [name for name in taken if name in tangents]
@@ -309,11 +371,23 @@ def divide(joint: Any) -> tuple[Any, Any, dict[str, Any]]:
         raise CannotCompile("the backward pass takes other tensors than the forward pass keeps")
     return forward, backward, {"inputs": sources, "results": returned, "saved": saved,
                                "tangents": [tangents[name] for name in last],
-                               "gradients": drop_missing_gradients(backward, gradients)}
+                               "gradients": drop_missing_gradients(backward, gradients, last)}
 
 
-def drop_missing_gradients(backward: Any, gradients: Sequence[Any]) -> list[Any]:
-    """Leaves out of what a backward pass returns the gradients that there are none of; the rest of them."""
+def tangents_behind(node: Any, tangents: Sequence[str]) -> list[int]:
+    """The places of the gradients of results from which a backward pass computes a node."""
+    seen, nodes = {node}, [node]
+    while nodes:
+        for each in nodes.pop().all_input_nodes:
+            if each not in seen:
+                seen.add(each)
+                nodes.append(each)
+    names = {each.name for each in seen}
+    return [place for place, name in enumerate(tangents) if name in names]
+
+
+def drop_missing_gradients(backward: Any, gradients: Sequence[Any], tangents: Sequence[str]) -> list[Any]:
+    """Leaves None out of what a backward pass returns; what passes.json says of the gradients that are left."""
     output = backward.graph.output_node()
     kept = [(node, gradient) for node, gradient in zip(output.args[0], gradients)
             if node is not None and gradient is not None]
@@ -321,7 +395,7 @@ def drop_missing_gradients(backward: Any, gradients: Sequence[Any]) -> list[Any]
     output.meta.pop("desc", None)
     backward.graph.eliminate_dead_code()
     backward.recompile()
-    return [gradient for _, gradient in kept]
+    return [{**gradient, "tangents": tangents_behind(node, tangents)} for node, gradient in kept]
 
 
 @contextlib.contextmanager
@@ -343,10 +417,11 @@ def compile_evaluation(program: Any, precision: str, compiler: Compiler) -> dict
     from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
     from torch._inductor.decomposition import select_decomp_table
 
-    module = program.module(check_guards=False)
-    with contextlib.ExitStack() as stack, tracing(program) as values, untrained(module):
-        args, kwargs = in_order(program, values)
-        with torch._inductor.config.patch(OPTIONS), torch.no_grad(), autocast_to(precision):
+    module = plain_module(program)
+    with contextlib.ExitStack() as stack, tracing(program) as values, untrained(module), same_bits():
+        free = free_places(values)
+        args, kwargs = arguments_of(program, values)
+        with torch.no_grad(), autocast_to(precision):
             made = aot_export_joint_with_descriptors(stack, module, args, kwargs, decompositions=select_decomp_table())
         graph_module = made.graph_module
         sources = [source_of(node) for node in placeholders(graph_module)]
@@ -355,7 +430,9 @@ def compile_evaluation(program: Any, precision: str, compiler: Compiler) -> dict
                     if isinstance(desc, (descriptors.PlainAOTOutput, descriptors.InputMutationAOTOutput))]
         if len(returned) != len(nodes):
             raise CannotCompile("the pass of the evaluation returns something else than results")
-        return {"inputs": sources, "results": returned, "forward": compiler.compile(graph_module, "evaluation_forward")}
+        files = compiler.compile(graph_module, "evaluation_forward")
+        refuse_fixed(free, values)
+        return {"inputs": sources, "results": returned, "forward": files}
 
 
 def compile_passes(programs: dict[str, Any], precision: str, compiler: Compiler) -> dict[str, Any]:
@@ -415,7 +492,13 @@ def add_passes(path: str, programs: dict[str, Any], inputs: Sequence[Any], preci
         with scratch() as folder:
             compiler = Compiler(folder)
             document = compile_passes(programs, precision, compiler)
-            largest = check_passes(programs, document, compiler.files, inputs, lambda: autocast_to(precision))
+            try:
+                largest = check_passes(programs, document, compiler.files, inputs, plain_module,
+                                       lambda: autocast_to(precision))
+            except CannotCompile:
+                raise
+            except Exception as error:
+                raise CannotCompile(f"the passes do not run: {first_line(error)}") from error
             with zipfile.ZipFile(path) as old, zipfile.ZipFile(part, "w") as new:
                 root = old.namelist()[0].split("/")[0]
                 for info in old.infolist():
@@ -450,5 +533,8 @@ def compile_file(path: str, precision: str, output: str) -> str:
         raise CannotExport(f"{path}: it has no example inputs: export the network again")
     import torch
 
+    with tracing(programs["model"]) as values:
+        if any(value.dim() > 0 and not isinstance(value.shape[0], torch.SymInt) for value in values):
+            raise CannotExport(f"{path}: its batch has one size; stepop.eval.export leaves it free")
     inputs = [each for each in torch.utils._pytree.tree_leaves(examples) if isinstance(each, torch.Tensor)]
     return add_passes(path, programs, inputs, precision, output)

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stepop.eval.export_check import CannotExport, listed, tensors_of
+from stepop.eval.export_check import CannotCompile, listed, tensors_of
 from stepop.eval.export_gradients import random_loss, relative_differences
 
 #: The largest differences to the graph, of results and of gradients, relative to their size. The sums are the same, in
@@ -57,10 +57,9 @@ class Passes:
             def backward(context: Any, *gradients: Any) -> tuple[Any, ...]:
                 given = [in_order(gradients[each["output"]], each["order"]) for each in described["tangents"]]
                 made = passes.backward.run(context.kept + given)
-                by_source = {tuple(sorted(source.items())): gradient.clone()
+                by_source = {(source.get("tensor"), source.get("input")): gradient.clone()
                              for source, gradient in zip(described["gradients"], made)}
-                return tuple(by_source.get((("tensor", each["tensor"]),) if "tensor" in each else (("input", each["input"]),))
-                             for each in described["inputs"])
+                return tuple(by_source.get((each.get("tensor"), each.get("input"))) for each in described["inputs"])
 
         return list(Call.apply(*taken))
 
@@ -107,8 +106,11 @@ def outcome(run: Callable[..., Any], tensors: dict[str, Any], inputs: Sequence[A
 
 
 def check_passes(programs: dict[str, Any], document: dict[str, Any], paths: dict[str, str], inputs: Sequence[Any],
-                 autocast: Callable[[], Any]) -> float:
-    """The largest relative difference of results. Throws where a pass computes something else than the graph."""
+                 module_of: Callable[[Any], Any], autocast: Callable[[], Any]) -> float:
+    """The largest relative difference of results. Throws where a pass computes something else than the graph.
+
+    `module_of` makes the module of a program, and `autocast` a context of the precision.
+    """
     import torch
 
     most, most_gradient = TOLERANCES[document["precision"]]
@@ -117,7 +119,7 @@ def check_passes(programs: dict[str, Any], document: dict[str, Any], paths: dict
         for batch in (inputs, [torch.cat([each, each[:1]]) for each in inputs]):
             found = []
             for compiled in (False, True):
-                module = copy.deepcopy(programs[name]).module(check_guards=False)
+                module = module_of(copy.deepcopy(programs[name]))
                 tensors = tensors_by_name(module)
                 run = Passes(document["passes"][mode], paths, tensors) if compiled else module
                 torch.manual_seed(0)
@@ -128,10 +130,11 @@ def check_passes(programs: dict[str, Any], document: dict[str, Any], paths: dict
             names = set(their_gradients) | set(our_gradients)
             by_name = relative_differences({each: (their_gradients.get(each), our_gradients.get(each)) for each in names})
             wrong = [each for each, difference in sorted(by_name.items()) if not difference <= most_gradient]
-            if not max(differences, default=0.0) <= most or len(ours) != len(theirs):
-                raise CannotExport(f"the compiled pass of the {mode} differs from the graph by {max(differences):.2g}")
+            if any(not each <= most for each in differences) or len(ours) != len(theirs):
+                raise CannotCompile(f"the compiled pass of the {mode} differs from the graph by "
+                                    f"{max(differences, default=0.0):.2g}")
             if wrong:
-                raise CannotExport(f"the compiled backward pass has other gradients than the graph for {listed(wrong)} (by "
+                raise CannotCompile(f"the compiled backward pass has other gradients than the graph for {listed(wrong)} (by "
                                    f"{max(by_name.values()):.2g} of their size)")
     return largest
 
