@@ -59,7 +59,6 @@ CompiledResult read_result(const Json& value, size_t outputs) {
     result.tensor = value.at("tensor").get<std::string>();
   } else {
     result.output = place_within(value.at("output"), outputs);
-    result.order = order_of(value.at("order"));
   }
   return result;
 }
@@ -107,8 +106,8 @@ void read_backward(const Json& value, const CompiledContent& content, size_t out
     if (!last.is_source) mode.returned = std::max(mode.returned, last.place + 1);
   }
   for (const auto& each : value.at("tangents")) {
-    mode.tangents.push_back(read_result(each, outputs));
-    if (!mode.tangents.back().tensor.empty()) throw Error("a gradient is none of a result");
+    mode.tangents.push_back(
+        {.output = place_within(each.at("output"), outputs), .order = order_of(each.at("order"))});
   }
   for (const auto& each : value.at("gradients")) {
     mode.gradients.push_back(read_gradient(each, mode));

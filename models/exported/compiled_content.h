@@ -17,12 +17,16 @@ struct CompiledSource {
   std::vector<int64_t> order = {};  ///< The dimensions, of the largest stride first.
 };
 
-/// What a pass returns: a result of the network, or the new value of one of its tensors. What a
-/// backward pass takes: the gradient of a result.
+/// What a pass returns: a result of the network, or the new value of one of its tensors.
 struct CompiledResult {
   std::string tensor = {};  ///< Empty for a result.
   size_t output = 0;
-  std::vector<int64_t> order = {};
+};
+
+/// A gradient of a result, which a backward pass takes.
+struct CompiledTangent {
+  size_t output = 0;
+  std::vector<int64_t> order = {};  ///< As of CompiledSource.
 };
 
 /// What a backward pass returns.
@@ -45,7 +49,7 @@ struct CompiledMode {
   // The rest is empty for an evaluation.
   std::vector<CompiledSaved> saved;
   size_t returned = 0;                      ///< How many tensors the forward pass returns.
-  std::vector<CompiledResult> tangents;     ///< The gradients that the backward pass takes.
+  std::vector<CompiledTangent> tangents;    ///< Taken behind what is saved.
   std::vector<CompiledGradient> gradients;  ///< In the order in which it returns them.
   std::vector<std::string> backward;
 };

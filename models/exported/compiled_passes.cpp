@@ -234,7 +234,7 @@ class CompiledPasses::Mode {
   }
 
   bool has_tangent(size_t output) const {
-    return std::ranges::any_of(description_.tangents, [&](const CompiledResult& tangent) {
+    return std::ranges::any_of(description_.tangents, [&](const CompiledTangent& tangent) {
       return tangent.output == output;
     });
   }

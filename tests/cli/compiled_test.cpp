@@ -46,26 +46,7 @@ TEST_CASE("a part of a network with compiled passes is frozen by its name in Pyt
 }
 
 TEST_CASE("killed twice and resumed, a training of compiled passes ends with the same bits") {
-  const std::string train =
-      "'" STEPOP_BINARY_DIR
-      "/stepop' -n a -b a.yaml -t --model/compiled true --samplers/train shuffle "
-      "--num_steps 300 --log_freq 20 --ckpt_freq 5 ";
-  const CompiledFolder whole;
-  run_well(whole, train);
-  const CompiledFolder folder;
-  const auto kill_at = [&](int step, const std::string& start) {
-    return fmt::format(
-        "{} & pid=$!; until_ok 'ls {}/logs/*/train/checkpoints/model-{}.safetensors'; kill -9 "
-        "$pid; wait $pid; [ $? = 137 ] || exit 8; ",
-        start, folder.path(), step);
-  };
-  const CommandResult result =
-      run_in(folder, "export OMP_NUM_THREADS=1; " + std::string(kUntil) + kill_at(30, train) +
-                         kill_at(100, "'" STEPOP_BINARY_DIR "/stepop' -p logs/* -t") +
-                         "stepop -p logs/* -t");
-  CAPTURE(result.err);
-  CHECK(result.exit_code == 0);
-  CHECK(differences(state_after(folder, 300), state_after(whole, 300)) == "");
+  check_killed_twice("--model/compiled true", compiled_files());
 }
 
 TEST_CASE("two processes train with compiled passes, on batches of any size, and resume") {

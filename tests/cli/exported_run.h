@@ -14,6 +14,7 @@
 #include "runtime/core/formats/safetensors.h"
 #include "tests/cli/digits_run.h"
 #include "tests/python.h"
+#include "tests/same_state.h"
 
 namespace stepop::exported_run {
 
@@ -136,6 +137,30 @@ inline void check_like_python(const std::string& name, const std::string& more, 
   std::filesystem::copy(from.path(), folder.path());
   run_well(folder, "stepop -n a -b a.yaml -t " + more);
   check_values_like_python(name, folder, tolerance);
+}
+
+/// Trains with `more` in copies of the files, once killed twice, and compares all bits.
+inline void check_killed_twice(const std::string& more, const ScratchFolder& from = files()) {
+  const std::string program = "'" STEPOP_BINARY_DIR "/stepop' ";
+  const std::string train = program +
+                            "-n a -b a.yaml -t --samplers/train shuffle --num_steps 300 "
+                            "--log_freq 20 --ckpt_freq 5 " +
+                            more;
+  const ScratchFolder whole, folder;
+  for (const auto* each : {&whole, &folder}) std::filesystem::copy(from.path(), each->path());
+  run_well(whole, train);
+  const auto kill_at = [&](int step, const std::string& start) {
+    return fmt::format(
+        "{} & pid=$!; until_ok 'ls {}/logs/*/train/checkpoints/model-{}.safetensors'; kill -9 "
+        "$pid; wait $pid; [ $? = 137 ] || exit 8; ",
+        start, folder.path(), step);
+  };
+  const CommandResult result =
+      run_in(folder, "export OMP_NUM_THREADS=1; " + std::string(kUntil) + kill_at(30, train) +
+                         kill_at(100, program + "-p logs/* -t") + "stepop -p logs/* -t");
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(differences(state_after(folder, 300), state_after(whole, 300)) == "");
 }
 
 }  // namespace stepop::exported_run

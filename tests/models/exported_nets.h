@@ -107,4 +107,21 @@ inline void check_network(const std::string& path, const std::string& more = "",
   }
 }
 
+/// A training of `drops`, or of what else takes its inputs.
+inline std::string training_of_exported(const std::string& model) {
+  return "iterator: Classifier\nmodel: " + model + R"(
+datasets:
+  train: {class: Synthetic, size: 29, shape: [1, 3, 3], classes: 3}
+  validation: {class: Synthetic, size: 10, shape: [1, 3, 3], classes: 3, seed: 5}
+batch_size: 8
+optimizer: {class: Adam, lr: 1e-2}
+num_steps: 9
+ckpt_freq: 3
+num_threads: 1
+n_data_processes: 0
+ema: {decay: 0.9}
+eval_weights: ema
+)";
+}
+
 }  // namespace stepop

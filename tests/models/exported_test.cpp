@@ -106,25 +106,9 @@ TEST_CASE("modules of an exported network compute in float32 by their names") {
   CHECK_FALSE(at::equal(mixed, half));
 }
 
-std::string training_of(const std::string& model) {
-  return "iterator: Classifier\nmodel: " + model + R"(
-datasets:
-  train: {class: Synthetic, size: 29, shape: [1, 3, 3], classes: 3}
-  validation: {class: Synthetic, size: 10, shape: [1, 3, 3], classes: 3, seed: 5}
-batch_size: 8
-optimizer: {class: Adam, lr: 1e-2}
-num_steps: 9
-ckpt_freq: 3
-num_threads: 1
-n_data_processes: 0
-ema: {decay: 0.9}
-eval_weights: ema
-)";
-}
-
 TEST_CASE("an exported network trains as the same in C++ to the bit, dropout included") {
   const std::string exported =
-      training_of("{class: Exported, path: " + exported_nets().path("drops.pt2") + "}");
+      training_of_exported("{class: Exported, path: " + exported_nets().path("drops.pt2") + "}");
   TestRun whole(exported);
   State first;
   for (const auto& [name, tensor] : whole.session.context().tracker.save()) {
@@ -133,7 +117,7 @@ TEST_CASE("an exported network trains as the same in C++ to the bit, dropout inc
   // With its weights and its state of the random numbers.
   const Checkpoint start{first, whole.session.position(), whole.session.config_yaml()};
   whole.train();
-  TestRun in_cpp(training_of("{class: TestDropoutNet, inputs: 9}"));
+  TestRun in_cpp(training_of_exported("{class: TestDropoutNet, inputs: 9}"));
   in_cpp.session.resume(start, "start");
   in_cpp.train();
   TestRun resumed(exported, whole, 3);
@@ -146,7 +130,7 @@ TEST_CASE("an exported network trains as the same in C++ to the bit, dropout inc
 
 TEST_CASE("one value for batch normalization is refused in training, and not in evaluation") {
   std::string yaml =
-      training_of("{class: Exported, path: " + exported_nets().path("drops.pt2") + "}");
+      training_of_exported("{class: Exported, path: " + exported_nets().path("drops.pt2") + "}");
   yaml.replace(yaml.find("size: 29"), 8, "size: 25");
   TestRun run(yaml);
   CHECK(message_of([&] { run.session.check(); })
@@ -159,7 +143,8 @@ TEST_CASE("one value for batch normalization is refused in training, and not in 
 }
 
 TEST_CASE("complex parameters are refused before the first step, with what to do instead") {
-  TestRun run(training_of("{class: Exported, path: " + exported_nets().path("fourier.pt2") + "}"));
+  TestRun run(
+      training_of_exported("{class: Exported, path: " + exported_nets().path("fourier.pt2") + "}"));
   CHECK(message_of([&] { run.session.check(); }) ==
         "complex numbers can be neither trained nor saved: model.w. Keep real ones, "
         "torch::view_as_real (in Python torch.view_as_real), and compute with view_as_complex of "

@@ -281,34 +281,6 @@ class ExportTest(unittest.TestCase):
                          r"^the network takes batches of 4, and not of 5: RuntimeError: .* in nets.py, line 29$")
         self.assertEqual(self.refused("nets.py:Counts"), "forward returns int besides tensors: return tensors alone")
 
-    def test_a_file_that_is_compiled_again_takes_no_other_words(self):
-        self.assertEqual(self.refused("nowhere.pt2", "--compile", example=None), "no such file: nowhere.pt2")
-        self.assertEqual(self.refused("nets.py:Net", example=None),
-                         "--example is missing: an input, batch first, such as image=4,3,224,224; once for each input")
-        self.export("nets.py:Net", "-o", "there.pt2")
-        said = ("there.pt2 is exported already, and can be compiled: there.pt2 --compile -o there.pt2, without other words")
-        self.assertEqual(self.refused("there.pt2", example=None), said)
-        self.assertEqual(self.refused("there.pt2", "--compile"), said)
-        (self.folder / "bad.pt2").write_text("no archive")
-        self.assertRegex(self.refused("bad.pt2", "--compile", example=None),
-                         "^bad.pt2: cannot be read as a program of torch.export: ")
-
-    def test_what_cannot_be_compiled_is_said_and_the_graph_is_written(self):
-        from unittest import mock
-
-        from stepop.eval import export_compile
-
-        text = self.export("state.py:Writes", "--compile")
-        self.assertEqual(text, "stepop.eval.export: net.pt2 is written, without compiled passes: forward changes its input in "
-                               "place, which compiled passes do not: x = x * 2, not x.mul_(2)")
-        self.assertTrue((self.folder / "net.pt2").exists())
-        with mock.patch("torch._inductor.cpp_builder.get_cpp_compiler", side_effect=RuntimeError):
-            self.assertEqual(self.export("nets.py:Net", "--compile"),
-                             "stepop.eval.export: net.pt2 is written, without compiled passes: a C++ compiler is missing: "
-                             "apt-get install g++")
-        self.assertEqual(export_compile.first_line(ValueError("\n")), "ValueError: without a text")
-        self.assertEqual([name for name in os.listdir(self.folder) if ".tmp" in name], [])
-
     def test_a_folder_that_is_not_there(self):
         self.assertEqual(self.refused("nets.py:Net", "-o", "there/net.pt2"),
                          f"-o there/net.pt2: there is no folder {self.folder / 'there'}")

@@ -1,0 +1,109 @@
+"""What --compile says where it makes nothing, and what the compiled code must not assume."""
+
+import contextlib
+import io
+import os
+import unittest
+from unittest import mock
+
+from stepop.eval import export, export_compile, export_passes
+from stepop.eval.export_check import CannotCompile
+from tests import files
+
+NETS = '''
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+    def forward(self, x): return self.layer(x)
+
+class Writes(Net):
+    def forward(self, x): return self.layer(x.mul_(2))
+
+class Twice(Net):
+    def forward(self, x):
+        y = self.layer(x)
+        return y, y
+'''
+
+
+class CompileTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = files.scratch()
+        (cls.folder / "nets.py").write_text(NETS)
+
+    def export(self, *words):
+        """What it printed, or the message that it ended with."""
+        out = io.StringIO()
+        with files.inside(self.folder), contextlib.redirect_stdout(out):
+            try:
+                export.main(list(words))
+            except SystemExit as end:
+                return end.code.removeprefix("stepop.eval.export: ")
+        return out.getvalue()
+
+    def test_a_file_that_is_compiled_again_takes_no_other_words(self):
+        self.assertEqual(self.export("nowhere.pt2", "--compile"), "no such file: nowhere.pt2")
+        self.assertEqual(self.export("nets.py:Net"),
+                         "--example is missing: an input, batch first, such as image=4,3,224,224; once for each input")
+        self.export("nets.py:Net", "--example", "x=4,3", "-o", "there.pt2")
+        before = (self.folder / "there.pt2").read_bytes()
+        said = "there.pt2 is exported already, and can be compiled: there.pt2 --compile -o there.pt2, without other words"
+        self.assertEqual(self.export("there.pt2"), said)
+        self.assertEqual(self.export("there.pt2", "--compile", "--example", "x=4,3"), said)
+        (self.folder / "bad.pt2").write_text("no archive")
+        self.assertRegex(self.export("bad.pt2", "--compile"), "^bad.pt2: cannot be read as a program of torch.export: ")
+        self.assertEqual((self.folder / "there.pt2").read_bytes(), before)
+        self.assertFalse((self.folder / "net.pt2").exists())  # the file itself is what -o is without a word
+
+    def test_what_cannot_be_compiled_is_said_and_the_graph_is_written(self):
+        written = "net.pt2 is written, without compiled passes: "
+        for network, why in (
+                ("Writes", "forward changes its input in place, which compiled passes do not: x = x * 2, not x.mul_(2)"),
+                ("Twice", "forward returns one tensor twice: return a .clone() of it")):
+            self.assertEqual(self.export(f"nets.py:{network}", "--example", "x=4,3", "--compile"), written + why)
+            self.assertTrue((self.folder / "net.pt2").exists())
+            (self.folder / "net.pt2").unlink()
+        with mock.patch("torch._inductor.cpp_builder.get_cpp_compiler", side_effect=RuntimeError):
+            self.assertEqual(self.export("nets.py:Net", "--example", "x=4,3", "--compile"),
+                             written + "a C++ compiler is missing: apt-get install g++")
+        (self.folder / "net.pt2").unlink()
+        self.assertEqual([name for name in os.listdir(self.folder) if ".tmp" in name], [])
+
+    def test_code_for_one_of_the_free_sizes_is_refused(self):
+        import torch
+
+        values = [torch.zeros(4, 3, 12)]
+        export_compile.refuse_fixed([["4", "3", "12"]], values)
+        with self.assertRaisesRegex(CannotCompile, "^the code would hold for 12 alone as size 2 of input 0, which the graph "
+                                                   "leaves free: --free without it$"):
+            export_compile.refuse_fixed([["4", "3", "s1"]], values)
+
+    def test_a_part_of_a_tensor_is_not_dense(self):
+        import torch
+
+        whole = torch.zeros(4, 6)
+        self.assertTrue(export_passes.is_dense(whole))
+        self.assertTrue(export_passes.is_dense(whole.t()))
+        self.assertFalse(export_passes.is_dense(whole[:, :5]))
+        self.assertFalse(export_passes.is_dense(torch.ones(1).expand(3)))
+
+    def test_sums_of_an_embedding_are_left_to_libtorch_while_compiling_alone(self):
+        import torch
+        import torch._inductor.lowering  # noqa: F401
+        from torch._inductor.decomposition import decompositions
+
+        operation = torch.ops.aten.embedding_dense_backward.default
+        self.assertIn(operation, decompositions)
+        with export_compile.same_bits():
+            self.assertNotIn(operation, decompositions)
+            self.assertTrue(torch.are_deterministic_algorithms_enabled())
+        self.assertIn(operation, decompositions)
+        self.assertFalse(torch.are_deterministic_algorithms_enabled())
+
+
+if __name__ == "__main__":
+    unittest.main()
