@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "runtime/core/value/yaml_writer.h"
 #include "runtime/train/checkpoint/tracker.h"
@@ -31,18 +32,24 @@ using Json = nlohmann::json;
 
 constexpr const char* kCompiled = ", compiled: true";
 
-/// The exported networks, some with compiled passes; once for all tests.
+/// The exported networks, some with compiled passes; once for all tests, also where it fails.
 const ScratchFolder& nets() {
   static const ScratchFolder& folder = exported_nets();
-  static const bool done = [] {
-    run_python(
-        "import runpy, sys; sys.argv = sys.argv[3:]; runpy.run_path(sys.argv[0], "
-        "run_name='__main__')",
-        {"-", "-", STEPOP_SOURCE_DIR "/tests/models/compiled_nets.py", folder.path(),
-         STEPOP_SOURCE_DIR "/eval_out/python", "tied", "two", "drops", "sized", "drops:bfloat16"});
-    return true;
+  static const std::string failure = [] {
+    try {
+      run_python(
+          "import runpy, sys; sys.argv = sys.argv[3:]; runpy.run_path(sys.argv[0], "
+          "run_name='__main__')",
+          {"-", "-", STEPOP_SOURCE_DIR "/tests/models/compiled_nets.py", folder.path(),
+           STEPOP_SOURCE_DIR "/eval_out/python", "tied", "two", "drops", "sized",
+           "drops:bfloat16"});
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string();
   }();
-  return done ? folder : folder;
+  if (!failure.empty()) throw std::runtime_error(failure);
+  return folder;
 }
 
 TEST_CASE("compiled passes compute what the network computes in PyTorch, in both modes") {
@@ -81,24 +88,26 @@ TEST_CASE("compiled passes read the parameters of the network, and write its buf
   CHECK_FALSE(at::equal(mean, old));
 }
 
-TEST_CASE("gradients of inputs, and those of an evaluation, are those of the graph, to the bit") {
+TEST_CASE("gradients of inputs, and those of an evaluation, are those of the graph") {
   const auto gradients = [](const std::string& more, bool training) {
     seed_generators(3, c10::kCPU);
     const auto net = exported(nets().path("drops"), more);
     net->train(training);
-    const at::Tensor input = at::ones({4, 1, 3, 3}).requires_grad_(training);
+    const at::Tensor input = at::randn({16, 1, 3, 3}).requires_grad_(training);
     run_exported(*net, {input})[0].square().sum().backward();
     std::vector<at::Tensor> found;
     if (training) found.push_back(input.grad());
-    for (const auto& parameter : net->parameters()) found.push_back(parameter.grad());
+    for (const auto& parameter : net->named_parameters()) {
+      // In a training that of a bias before a normalization is rounding alone.
+      if (!training || parameter.key() != "first.bias") found.push_back(parameter.value().grad());
+    }
     return found;
   };
   for (const bool training : {true, false}) {
     CAPTURE(training);
     const auto graph = gradients("", training);
-    const auto compiled = gradients(kCompiled, training);
-    REQUIRE(graph.size() == compiled.size());
-    for (size_t i = 0; i < graph.size(); ++i) CHECK(at::equal(graph[i], compiled[i]));
+    for (const auto& each : graph) CHECK(each.abs().max().item<double>() > 0.1);
+    check_close(gradients(kCompiled, training), graph, 1e-3);
   }
 }
 
@@ -215,13 +224,23 @@ TEST_CASE("passes that were compiled in bfloat16 compute what autocast computes"
     const auto net = exported(nets().path(name), more);
     net->train();
     const AutocastGuard guard(Precision::kBfloat16, c10::kCPU);
-    const at::Tensor result = run_exported(*net, {at::ones({4, 1, 3, 3})})[0];
+    const at::Tensor result = run_exported(*net, {at::randn({64, 1, 3, 3})})[0];
     CHECK((result.scalar_type() == at::kBFloat16));
     result.to(at::kFloat).square().sum().backward();
-    return std::vector<at::Tensor>{result.to(at::kFloat),
-                                   net->named_parameters()["first.weight"].grad()};
+    const auto parameters = net->named_parameters();
+    return std::vector<at::Tensor>{result.to(at::kFloat), parameters["last.weight"].grad(),
+                                   parameters["first.weight"].grad()};
   };
-  check_close(outputs("drops-bfloat16", kCompiled), outputs("drops", ""), 0.05);
+  auto ours = outputs("drops-bfloat16", kCompiled);
+  auto theirs = outputs("drops", "");
+  // Behind the ReLU numbers near zero may fall on its other side, so directions are compared.
+  const at::Tensor first = ours.back().flatten();
+  const at::Tensor their_first = theirs.back().flatten();
+  CHECK(first.dot(their_first).item<double>() >
+        0.99 * (first.norm() * their_first.norm()).item<double>());
+  ours.pop_back();
+  theirs.pop_back();
+  check_close(ours, theirs, 0.05);
 }
 
 TEST_CASE("settings under which compiled passes would compute something else are refused") {

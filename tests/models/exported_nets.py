@@ -171,7 +171,7 @@ torch.manual_seed(1)
 tokens = torch.randint(0, 20, (3, 7))
 networks = {"unet": lambda: (UNet(), [torch.randn(2, 3, 8, 8)]), "tied": lambda: (Tied(), [tokens]),
             "recurrent": lambda: (Recurrent(), [tokens]), "two": lambda: (Two(), [torch.randn(2, 3), torch.randn(2, 5)]),
-            "drops": lambda: (DropoutNet(), [torch.randn(2, 1, 3, 3)]),
+            "drops": lambda: (DropoutNet(), [torch.randn(8, 1, 3, 3)]),
             "blocks": lambda: (Blocks(), [torch.randn(2, 4, 6, 6)]),
             "sized": lambda: (Blocks(), [torch.randn(2, 4, 6, 6)], [{0}])}
 if len(sys.argv) > 3:

@@ -1,12 +1,13 @@
 """What --compile says where it makes nothing, and what the compiled code must not assume."""
 
 import contextlib
+import copy
 import io
 import os
 import unittest
 from unittest import mock
 
-from stepop.eval import export, export_compile, export_passes
+from stepop.eval import export, export_compile, export_compile_check, export_passes
 from stepop.eval.export_check import CannotCompile
 from tests import files
 
@@ -81,6 +82,41 @@ class CompileTest(unittest.TestCase):
         with self.assertRaisesRegex(CannotCompile, "^the code would hold for 12 alone as size 2 of input 0, which the graph "
                                                    "leaves free: --free without it$"):
             export_compile.refuse_fixed([["4", "3", "s1"]], values)
+
+    def test_the_comparison_knows_rounding_from_wrong_gradients(self):
+        """Before a normalization of two different examples gradients are rounding alone, and behind it they are not."""
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+        inputs = [torch.randn(2, 3)[[0, 1, 0]]]
+        document = {"precision": "bfloat16", "passes": {"training": True, "evaluation": False}}
+
+        def difference(changed, factor):
+            """Of passes whose gradient of one parameter is multiplied."""
+
+            class Passes:
+                def __init__(self, training, paths, tensors):
+                    self.net = torch.nn.Module.train(copy.deepcopy(net), training)
+                    self.tensors = tensors
+
+                def __call__(self, x):
+                    tensors = dict(self.tensors)
+                    exact = tensors[changed]
+                    tensors[changed] = exact.detach() + factor * (exact - exact.detach())
+                    return torch.func.functional_call(self.net, tensors, (x,))
+
+            modes = {"model": net.train(), "eval": copy.deepcopy(net).eval()}
+            with mock.patch.object(export_compile_check, "Passes", Passes):
+                return export_compile_check.check_passes(modes, document, {}, inputs, lambda module: module,
+                                                         lambda: torch.autocast("cpu", torch.bfloat16))
+
+        self.assertLess(difference("2.weight", 1.0), 1e-5)
+        self.assertLess(difference("0.weight", 2.0), 1e-5)
+        with self.assertRaisesRegex(CannotCompile, r"^the compiled backward pass has other gradients than the graph for 2\.weight "
+                                                   r"\(by 0\.5 of their size\)$"):
+            difference("2.weight", 1.5)
 
     def test_a_part_of_a_tensor_is_not_dense(self):
         import torch
