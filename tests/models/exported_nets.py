@@ -145,8 +145,8 @@ class Fourier(nn.Module):
         return self.layer(torch.fft.irfft(torch.fft.rfft(x.flatten(1)) * self.w, n=9))
 
 
-def write(name, net, inputs, chosen=()):
-    programs, _ = export_both(net, inputs, chosen=chosen)
+def write(name, net, inputs):
+    programs, _ = export_both(net, inputs)
     write_programs(programs, f"{folder}/{name}.pt2")
     larger = [torch.cat([each, each]) for each in inputs]  # of another batch size than the export's
     facts = {f"in.{i}": each for i, each in enumerate(larger)}
@@ -172,8 +172,7 @@ tokens = torch.randint(0, 20, (3, 7))
 networks = {"unet": lambda: (UNet(), [torch.randn(2, 3, 8, 8)]), "tied": lambda: (Tied(), [tokens]),
             "recurrent": lambda: (Recurrent(), [tokens]), "two": lambda: (Two(), [torch.randn(2, 3), torch.randn(2, 5)]),
             "drops": lambda: (DropoutNet(), [torch.randn(8, 1, 3, 3)]),
-            "blocks": lambda: (Blocks(), [torch.randn(2, 4, 6, 6)]),
-            "sized": lambda: (Blocks(), [torch.randn(2, 4, 6, 6)], [{0}])}
+            "blocks": lambda: (Blocks(), [torch.randn(2, 4, 6, 6)])}
 if len(sys.argv) > 3:
     networks = runpy.run_path(sys.argv[3])["networks"]
 for name, make in networks.items():

@@ -35,22 +35,41 @@ OPTIONS = {"aot_inductor.package": True, "fallback_random": True, "cpp.dynamic_t
 
 
 @contextlib.contextmanager
-def same_bits() -> Iterator[None]:
-    """Sums have one order with any threads, as in LibTorch's own kernels; a backward pass runs outside of autocast."""
+def without(table: dict[Any, Any], operation: Any, instead: Any = None) -> Iterator[None]:
+    """Takes an operation out of one of inductor's tables, or puts something else there."""
+    own = table.pop(operation, None)
+    if instead is not None:
+        table[operation] = instead
+    try:
+        yield
+    finally:
+        table.pop(operation, None)
+        if own is not None:
+            table[operation] = own
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """How all passes are compiled.
+
+    Sums have one order with any threads, as in LibTorch's own kernels; a backward pass runs outside of autocast; and
+    LibTorch computes that of a convolution, as inductor's choice of its kernel fixes sizes that are free.
+    """
     import torch
     from torch._inductor.decomposition import decompositions
+    from torch._inductor.kernel.conv import aten_convolution_backward_fallback
+    from torch._inductor.lowering import lowerings
 
-    operation = torch.ops.aten.embedding_dense_backward.default
-    own = decompositions.pop(operation, None)  # it adds to the rows in parallel
+    aten = torch.ops.aten
     was_deterministic = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
-        with torch._inductor.config.patch(OPTIONS), torch._functorch.config.patch(backward_pass_autocast="off"):
+        with (torch._inductor.config.patch(OPTIONS), torch._functorch.config.patch(backward_pass_autocast="off"),
+              without(decompositions, aten.embedding_dense_backward.default),  # it adds to the rows in parallel
+              without(lowerings, aten.convolution_backward.default, aten_convolution_backward_fallback)):
             yield
     finally:
         torch.use_deterministic_algorithms(was_deterministic)
-        if own is not None:
-            decompositions[operation] = own
 
 
 def processor_features() -> list[str]:
@@ -182,7 +201,7 @@ def compile_training(program: Any, precision: str, compiler: Compiler) -> dict[s
     from torch._inductor.decomposition import select_decomp_table
 
     module = plain_module(program)
-    with contextlib.ExitStack() as stack, tracing(program) as values, same_bits():
+    with contextlib.ExitStack() as stack, tracing(program) as values, compiling():
         free = free_places(values)
         args, kwargs = arguments_of(program, values)
         with torch.enable_grad(), autocast_to(precision):
@@ -214,7 +233,7 @@ def compile_evaluation(program: Any, precision: str, compiler: Compiler) -> dict
     from torch._inductor.decomposition import select_decomp_table
 
     module = plain_module(program)
-    with contextlib.ExitStack() as stack, tracing(program) as values, untrained(module), same_bits():
+    with contextlib.ExitStack() as stack, tracing(program) as values, untrained(module), compiling():
         free = free_places(values)
         args, kwargs = arguments_of(program, values)
         with torch.no_grad(), autocast_to(precision):
