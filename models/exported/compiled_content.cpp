@@ -146,16 +146,13 @@ std::set<std::string> processor_features() {
 void check_machine(const Json& passes, const std::string& path) {
   const auto again = [&](const std::string& why) {
     return Error(fmt::format("{}: its passes were compiled {}: {}", path, why,
-                             compile_command(path, passes.value("precision", "float32"))));
+                             compile_command(path, passes.value("precision", "float32"),
+                                             passes.value("device", "cpu"))));
   };
   if (whole_number(passes.at("version")) != kVersion) throw again("by another version of stepop");
   const std::string torch = passes.at("torch").get<std::string>();
   if (torch != TORCH_VERSION) {
     throw again(fmt::format("for LibTorch {}, and this is {}", torch, TORCH_VERSION));
-  }
-  const std::string device = passes.at("device").get<std::string>();
-  if (device != "cpu") {
-    throw again(fmt::format("for the device {}, and not for processors", device));
   }
   const auto here = processor_features();
   std::vector<std::string> missing;
@@ -170,9 +167,15 @@ void check_machine(const Json& passes, const std::string& path) {
 
 }  // namespace
 
-std::string compile_command(const std::string& path, std::string_view precision) {
-  return fmt::format("python -m stepop.eval.export {} --compile{} -o {}", path,
-                     precision == "float32" ? "" : fmt::format(" {}", precision), path);
+std::string compile_command(const std::string& path, std::string_view precision,
+                            std::string_view device) {
+  std::string target;
+  if (device != "cpu") {
+    target = fmt::format(" {}:{}", device, precision);
+  } else if (precision != "float32") {
+    target = fmt::format(" {}", precision);
+  }
+  return fmt::format("python -m stepop.eval.export {} --compile{} -o {}", path, target, path);
 }
 
 CompiledModes read_compiled(const CompiledContent& content, const std::string& path, size_t inputs,
@@ -182,7 +185,8 @@ CompiledModes read_compiled(const CompiledContent& content, const std::string& p
   const Json& modes = passes.at("passes");
   CompiledModes read{.training = read_mode(modes.at("training"), content, inputs, outputs),
                      .evaluation = read_mode(modes.at("evaluation"), content, inputs, outputs),
-                     .precision = passes.at("precision").get<std::string>()};
+                     .precision = passes.at("precision").get<std::string>(),
+                     .device = passes.at("device").get<std::string>()};
   if (read.training.backward.empty()) throw Error("the backward pass is missing");
   return read;
 }

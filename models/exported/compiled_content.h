@@ -57,15 +57,17 @@ struct CompiledMode {
 struct CompiledModes {
   CompiledMode training, evaluation;
   std::string precision;
+  std::string device;  ///< cpu or cuda
 };
 
 /// Checks and reads the description, for networks of so many inputs and outputs. Throws Error for a
-/// damaged one; for one of another version, LibTorch, processor or device than those here it says
-/// which command compiles again.
+/// damaged one; for one of another version, LibTorch or processor than those here it says which
+/// command compiles again.
 CompiledModes read_compiled(const CompiledContent& content, const std::string& path, size_t inputs,
                             size_t outputs);
 
-/// The command that compiles the passes of a file anew.
-std::string compile_command(const std::string& path, std::string_view precision = "float32");
+/// The command that compiles the passes of a file anew, for processors (cpu) or GPUs (cuda).
+std::string compile_command(const std::string& path, std::string_view precision = "float32",
+                            std::string_view device = "cpu");
 
 }  // namespace stepop

@@ -7,7 +7,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/csrc/inductor/aoti_runner/model_container_runner_cpu.h>
+#include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace stepop {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
-using Runner = torch::inductor::AOTIModelContainerRunnerCpu;
+using Runner = torch::inductor::AOTIModelContainerRunner;
 
 bool is_identity(const std::vector<int64_t>& order) {
   for (size_t i = 0; i < order.size(); ++i) {
@@ -54,14 +54,21 @@ at::Tensor in_order(const at::Tensor& given, const std::vector<int64_t>& order) 
   return tensor.permute(order).contiguous().permute(back);
 }
 
-/// The precision in which operations compute on processors now.
-std::string precision_now() {
-  if (!at::autocast::is_autocast_enabled(at::kCPU)) return "float32";
-  return at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16 ? "bfloat16" : "float16";
+/// The precision in which operations compute on a device now.
+std::string precision_now(c10::DeviceType device) {
+  if (!at::autocast::is_autocast_enabled(device)) return "float32";
+  return at::autocast::get_autocast_dtype(device) == at::kBFloat16 ? "bfloat16" : "float16";
 }
 
-std::unique_ptr<Runner> load(const CompiledContent& content,
-                             const std::vector<std::string>& names) {
+/// `device` as of CompiledModes.
+std::unique_ptr<Runner> load(const CompiledContent& content, const std::vector<std::string>& names,
+                             const std::string& device) {
+  const auto& makers = torch::inductor::getAOTIModelRunnerRegistry();
+  const auto make = makers.find(device);
+  if (make == makers.end()) {
+    throw Error(
+        fmt::format("its passes were compiled for {}, which this LibTorch has not", device));
+  }
   // What is loaded stays when its file goes.
   const TemporaryFolder folder("stepop-compiled-");
   const auto place = [&](const std::string& name) {
@@ -69,7 +76,8 @@ std::unique_ptr<Runner> load(const CompiledContent& content,
   };
   for (const auto& name : names) write_file_atomically(place(name), content.files.at(name));
   try {
-    return std::make_unique<Runner>(place(names.front()));
+    return make->second(place(names.front()), /*num_models=*/1, device, /*bin_dir=*/"",
+                        /*run_single_threaded=*/false);
   } catch (const std::exception& error) {
     throw Error(fmt::format("{} cannot be loaded: {}", names.front(), error_text(error)));
   }
@@ -101,12 +109,13 @@ void separate(Tensors& gradients, const Tensors& given) {
 /// The passes of one mode with the tensors of the network.
 class CompiledPasses::Mode {
  public:
-  Mode(std::string path, CompiledMode description, const CompiledContent& content,
+  Mode(std::string path, CompiledMode description, const std::string& device,
+       const CompiledContent& content,
        const std::function<at::Tensor(const std::string&)>& tensor_of)
       : path_(std::move(path)),
         description_(std::move(description)),
-        forward_(load(content, description_.forward)) {
-    if (!description_.backward.empty()) backward_ = load(content, description_.backward);
+        forward_(load(content, description_.forward, device)) {
+    if (!description_.backward.empty()) backward_ = load(content, description_.backward, device);
     for (const auto& source : description_.sources) {
       tensors_.push_back(source.tensor.empty() ? at::Tensor() : tensor_of(source.tensor));
       types_.push_back(exported_type(source.type));
@@ -131,21 +140,29 @@ class CompiledPasses::Mode {
     });
   }
 
-  /// What the pass takes, as it was compiled for.
-  Tensors taken(const Tensors& inputs) const {
+  /// What the pass takes, as it was compiled for. All inputs are on one device.
+  Tensors taken(const Tensors& inputs) {
     Tensors all;
     all.reserve(tensors_.size());
     for (size_t i = 0; i < tensors_.size(); ++i) {
       const CompiledSource& source = description_.sources[i];
       const bool is_input = source.tensor.empty();
+      if (!is_input && tensors_[i].device() != inputs.front().device()) {
+        if (tensors_[i].requires_grad()) {
+          throw Error(fmt::format("{} is on {}, and an input on {}", source.tensor,
+                                  tensors_[i].device().str(), inputs.front().device().str()));
+        }
+        // A constant is no state of the network, which moves that.
+        tensors_[i] = tensors_[i].to(inputs.front().device());
+      }
       const at::Tensor& tensor = is_input ? inputs.at(source.input) : tensors_[i];
       const auto dimensions = static_cast<int64_t>(source.order.size());
-      if (tensor.scalar_type() != types_[i] || !tensor.is_cpu() || tensor.dim() != dimensions) {
-        throw Error(fmt::format(
-            "{} was compiled as {} of {} dimensions in the CPU's memory, and is {} of {} on {}",
-            is_input ? fmt::format("the input {}", source.input) : source.tensor,
-            c10::toString(types_[i]), dimensions, c10::toString(tensor.scalar_type()), tensor.dim(),
-            tensor.device().str()));
+      if (tensor.scalar_type() != types_[i] || tensor.dim() != dimensions) {
+        throw Error(
+            fmt::format("{} was compiled as {} of {} dimensions, and is {} of {}",
+                        is_input ? fmt::format("the input {}", source.input) : source.tensor,
+                        c10::toString(types_[i]), dimensions, c10::toString(tensor.scalar_type()),
+                        tensor.dim()));
       }
       if (!is_input && !has_order(tensor, source.order)) {
         throw Error(fmt::format(
@@ -327,8 +344,11 @@ CompiledPasses::CompiledPasses(const CompiledContent& content, const std::string
     : path_(path), has_batch_norm_(has_batch_norm) {
   CompiledModes modes = read_compiled(content, path, inputs, outputs);
   precision_ = modes.precision;
-  training_ = std::make_shared<Mode>(path, std::move(modes.training), content, tensor_of);
-  evaluation_ = std::make_shared<Mode>(path, std::move(modes.evaluation), content, tensor_of);
+  device_ = c10::Device(modes.device).type();
+  training_ =
+      std::make_shared<Mode>(path, std::move(modes.training), modes.device, content, tensor_of);
+  evaluation_ =
+      std::make_shared<Mode>(path, std::move(modes.evaluation), modes.device, content, tensor_of);
 }
 
 CompiledPasses::~CompiledPasses() = default;
@@ -344,10 +364,18 @@ bool CompiledPasses::can_run(const std::vector<at::Tensor>& inputs, bool trainin
   return training || !evaluation_->wants_gradients();
 }
 
-void CompiledPasses::check_settings(const torch::nn::Module& network, bool training) {
-  if (const std::string now = precision_now(); now != precision_) {
+void CompiledPasses::check_settings(const torch::nn::Module& network,
+                                    const std::vector<at::Tensor>& inputs, bool training) {
+  for (const auto& input : inputs) {
+    if (input.device().type() == device_) continue;
+    const auto name = [](c10::DeviceType device) { return c10::DeviceTypeName(device, true); };
+    throw Error(fmt::format("its passes were compiled for {}, and an input is on {}: {}",
+                            name(device_), name(input.device().type()),
+                            compile_command(path_, precision_, name(input.device().type()))));
+  }
+  if (const std::string now = precision_now(device_); now != precision_) {
     throw Error(fmt::format("its passes were compiled in {}, and precision is {}: {}", precision_,
-                            now, compile_command(path_, now)));
+                            now, compile_command(path_, now, c10::DeviceTypeName(device_, true))));
   }
   if (modules_.empty()) {
     for (const auto& module : network.modules()) modules_.push_back(module.get());
@@ -372,7 +400,7 @@ void CompiledPasses::check_settings(const torch::nn::Module& network, bool train
 
 std::vector<at::Tensor> CompiledPasses::run(const torch::nn::Module& network,
                                             const std::vector<at::Tensor>& inputs, bool training) {
-  check_settings(network, training);
+  check_settings(network, inputs, training);
   const auto& mode = training ? training_ : evaluation_;
   const Tensors all = mode->taken(inputs);
   if (training && at::GradMode::is_enabled()) {

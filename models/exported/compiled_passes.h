@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/DeviceType.h>
 #include <torch/nn/module.h>
 
 #include <functional>
@@ -38,9 +39,11 @@ class CompiledPasses {
  private:
   class Mode;
 
-  void check_settings(const torch::nn::Module& network, bool training);
+  void check_settings(const torch::nn::Module& network, const std::vector<at::Tensor>& inputs,
+                      bool training);
 
   std::string path_, precision_;
+  c10::DeviceType device_;
   bool has_batch_norm_;
   std::shared_ptr<Mode> training_, evaluation_;
   std::vector<const torch::nn::Module*> modules_;  ///< All of the network.

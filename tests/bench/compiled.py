@@ -1,11 +1,12 @@
 """Steps of networks from Python: as graphs, with compiled passes, and in PyTorch with and without torch.compile.
 
-    .venv/bin/python tests/bench/compiled.py [--rounds 3] [--seconds 3] [--threads 2 1] [NETWORK ...]
+    .venv/bin/python tests/bench/compiled.py [--rounds 3] [--seconds 3] [--threads 2 1] [--precision float32] [NETWORK ...]
 
 Whole programs train one after the other, in rounds, on the same batches with Adam: stepop with `class: Exported`, the same
 with `compiled: true`, and PyTorch's loop with Adam(fused=True), eager and with torch.compile. Each cell has the median of
 steps a second; in brackets how many times as fast the compiled passes are, the median over the rounds. Above each network
-stands what compiling took and what it adds to the file.
+stands what compiling took and what it adds to the file. With STEPOP_BENCH_DEVICE=cuda everything is on the GPU, in larger
+batches, and PyTorch is also compiled with mode="max-autotune".
 """
 
 import argparse
@@ -24,9 +25,10 @@ from torch import nn
 from torch.nn import functional
 
 HERE = pathlib.Path(__file__).parent
-STEPOP = HERE.parents[1] / "build" / "stepop"
+STEPOP = os.environ.get("STEPOP") or HERE.parents[1] / "build" / "stepop"
 PACKAGE = HERE.parents[1] / "eval_out" / "python"
 BATCHES = 8  # that the data consist of
+DEVICE = os.environ.get("STEPOP_BENCH_DEVICE", "cpu")
 
 
 class Attention(nn.Module):
@@ -136,6 +138,14 @@ NETWORKS = {
     "LeNet, 4 x 28x28": (lambda: others("lenet"), images(4, 1, 28, 28)),
     "LSTM of 2 layers of 256, 8 x 64 tokens": (lambda: LSTM(1000, 256), tokens(8, 64, 1000)),
 }
+if DEVICE == "cuda":
+    NETWORKS = {
+        "GPT-2 small, 16 x 1024 tokens": (lambda: GPT(12, 768, 12, 50257, 1024), tokens(16, 1024, 50257)),
+        "GPT-2 small, 16 x 256 tokens": (lambda: GPT(12, 768, 12, 50257, 256), tokens(16, 256, 50257)),
+        "ResNet-18, 128 x 64x64": (lambda: others("resnet18"), images(128, 3, 64, 64)),
+        "ViT of 12 layers of 384, 64 x 224x224": (lambda: ViT(224, 16, 384, 12, 6), images(64, 3, 224, 224)),
+        "LeNet, 64 x 28x28": (lambda: others("lenet"), images(64, 1, 28, 28)),
+    }
 
 
 def make(name):
@@ -143,18 +153,20 @@ def make(name):
     return NETWORKS[name][0](), NETWORKS[name][1]()
 
 
-def loop(name, kind, threads):
+def loop(name, kind, threads, precision):
     """Answers each line, a number of steps, with the seconds that they took."""
     torch.set_num_threads(int(threads))
     net, (inputs, labels, batch) = make(name)
+    net = net.to(DEVICE)
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-4, fused=True)
-    model = torch.compile(net) if kind == "compile" else net
-    batches = list(zip(inputs.split(batch), labels.split(batch)))
+    model = net if kind == "PyTorch" else torch.compile(net, mode="max-autotune" if kind == "max-autotune" else None)
+    batches = list(zip(inputs.to(DEVICE).split(batch), labels.to(DEVICE).split(batch)))
     for line in sys.stdin:
         begin = time.perf_counter()
         for i in range(int(line)):
             x, y = batches[i % BATCHES]
-            loss = functional.cross_entropy(model(x), y)
+            with torch.autocast(DEVICE, torch.bfloat16, enabled=precision == "bfloat16"):
+                loss = functional.cross_entropy(model(x), y)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -162,11 +174,15 @@ def loop(name, kind, threads):
         print(time.perf_counter() - begin, flush=True)
 
 
+#: How PyTorch trains.
+LOOPS = ["torch.compile", "PyTorch", *(["max-autotune"] if DEVICE == "cuda" else [])]
+
+
 class Loop:
     """PyTorch's loop in a process of its own."""
 
-    def __init__(self, name, kind, threads):
-        words = [sys.executable, "-B", __file__, "--loop", name, kind, str(threads)]
+    def __init__(self, name, kind, threads, precision):
+        words = [sys.executable, "-B", __file__, "--loop", name, kind, str(threads), precision]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.ask(3)
         self.steps = 0
@@ -183,8 +199,9 @@ class Loop:
 class Stepop:
     """A whole training; its steps a second are those behind the first tenth."""
 
-    def __init__(self, folder, batch, compiled, threads):
-        self.folder, self.batch, self.compiled, self.threads, self.steps = folder, batch, compiled, threads, 0
+    def __init__(self, folder, batch, compiled, threads, precision):
+        self.folder, self.batch, self.compiled, self.threads, self.precision = folder, batch, compiled, threads, precision
+        self.steps = 0
 
     def rate(self, seconds):
         if not self.steps:
@@ -199,7 +216,7 @@ class Stepop:
                 f"iterator: Classifier\nmodel: {{class: Exported, path: {self.folder}/net.pt2, compiled: {self.compiled}}}\n"
                 f"optimizer: {{class: Adam, lr: 1e-4}}\nlog_ops: []\nbatch_size: {self.batch}\nnum_steps: {self.steps}\n"
                 f"datasets: {{train: {{class: Npy, files: {{image: {self.folder}/inputs.npy, class: {self.folder}/labels.npy}}}}}}\n"
-                f"num_threads: {self.threads}\nlog_freq: {self.steps // 10}\n")
+                f"num_threads: {self.threads}\nlog_freq: {self.steps // 10}\ndevice: {DEVICE}\nprecision: {self.precision}\n")
             done = subprocess.run([STEPOP, "-n", "a", "-b", config, "-t", "--logs", logs], capture_output=True, text=True)
             if done.returncode != 0:
                 sys.exit(done.stderr)
@@ -208,13 +225,13 @@ class Stepop:
         return (lines[-1]["step"] - lines[0]["step"]) / (lines[-1]["time"] - lines[0]["time"])
 
 
-def export(name, folder):
+def export(name, folder, precision):
     """Writes the network with its compiled passes, and the data; what was said of compiling."""
     import numpy
 
     sys.path.insert(0, str(PACKAGE))
     from stepop.eval.export import export_mode, write_programs
-    from stepop.eval.export_compile import add_passes
+    from stepop.eval.export_compile import Target, add_passes
 
     net, (inputs, labels, batch) = make(name)
     example = [inputs[:batch]]
@@ -223,16 +240,17 @@ def export(name, folder):
     write_programs(programs, path)
     numpy.save(f"{folder}/inputs.npy", inputs.numpy())
     numpy.save(f"{folder}/labels.npy", labels.numpy())
-    return add_passes(path, programs, example, "float32", path)
+    return add_passes(path, programs, example, Target(DEVICE, precision), path)
 
 
-def measure(name, threads_of, rounds, seconds):
+def measure(name, threads_of, rounds, seconds, precision):
     with tempfile.TemporaryDirectory() as folder:
-        print(f"{name}: {export(name, folder)}", flush=True)
+        print(f"{name}: {export(name, folder, precision)}", flush=True)
         batch = make(name)[1][2]
         for threads in threads_of:
-            programs = {"compiled": Stepop(folder, batch, "true", threads), "graph": Stepop(folder, batch, "false", threads),
-                        "torch.compile": Loop(name, "compile", threads), "PyTorch": Loop(name, "eager", threads)}
+            programs = {"compiled": Stepop(folder, batch, "true", threads, precision),
+                        "graph": Stepop(folder, batch, "false", threads, precision)}
+            programs.update({kind: Loop(name, kind, threads, precision) for kind in LOOPS})
             rates = {each: [] for each in programs}
             try:
                 for _ in range(rounds):
@@ -257,12 +275,13 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3, help="of each portion")
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("networks", nargs="*", metavar="NETWORK", help="a part of a name: " + "; ".join(NETWORKS))
     arguments = parser.parse_args()
-    print("| network | threads | compiled | graph | torch.compile | PyTorch |\n|---|---|---|---|---|---|")
+    print("| network | threads | compiled | graph | " + " | ".join(LOOPS) + " |\n" + "|---" * (4 + len(LOOPS)) + "|")
     for name in NETWORKS:
         if not arguments.networks or any(each in name for each in arguments.networks):
-            measure(name, arguments.threads, arguments.rounds, arguments.seconds)
+            measure(name, arguments.threads, arguments.rounds, arguments.seconds, arguments.precision)
 
 
 if __name__ == "__main__":

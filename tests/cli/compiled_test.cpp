@@ -49,6 +49,17 @@ TEST_CASE("killed twice and resumed, a training of compiled passes ends with the
   check_killed_twice("--model/compiled true", compiled_files());
 }
 
+TEST_CASE("20 steps with dropout draw the random numbers of PyTorch's own loop") {
+  const CompiledFolder compiled;
+  const std::string line =
+      std::string(kExport) + "net.py:Dropped --example image=4,1,8,8 -o dropped.pt2 --compile";
+  run_well(compiled, line);
+  const ScratchFolder plain;
+  std::filesystem::copy(compiled.path(), plain.path());
+  check_dropout_like_python("--model/compiled true", compiled);
+  check_dropout_like_python("", plain);
+}
+
 TEST_CASE("two processes train with compiled passes, on batches of any size, and resume") {
   const std::string train =
       "stepop -n a -b a.yaml -t --model/compiled true --processes 2 --batch_size 6 ";

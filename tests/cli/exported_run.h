@@ -34,6 +34,16 @@ class Layers(nn.Module):  # the layout of models/mlp
         super().__init__()
         self.layers = nn.ModuleList([nn.Linear(64, 16), nn.Linear(16, 10)])
     def forward(self, image): return self.layers[1](torch.relu(self.layers[0](image.flatten(1))))
+
+class Dropped(nn.Module):  # channels, attention and features are dropped
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Sequential(nn.Conv2d(1, 8, 3, stride=2, padding=1), nn.Dropout2d(0.3), nn.ReLU())
+        self.attend = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.2, batch_first=True)
+        self.drop = nn.Dropout(0.5)
+        self.head = nn.Linear(8, 3)
+    def forward(self, image):
+        return self.head(self.drop(self.attend(self.conv(image).flatten(2).transpose(1, 2)).mean(1)))
 )";
 
 /// Steps in the order of the data, each of which is logged.
@@ -137,6 +147,20 @@ inline void check_like_python(const std::string& name, const std::string& more, 
   std::filesystem::copy(from.path(), folder.path());
   run_well(folder, "stepop -n a -b a.yaml -t " + more);
   check_values_like_python(name, folder, tolerance);
+}
+
+/// Trains dropped.pt2 of `folder` with `more`, of which PyTorch's own loop goes on from the first
+/// step, and compares.
+inline void check_dropout_like_python(const std::string& more, const ScratchFolder& folder) {
+  CAPTURE(more);
+  const std::string line =
+      "stepop -n a -b a.yaml -t --model/path dropped.pt2 --init_from null --ema null "
+      "--eval_weights null --optimizer '{class: SGD, lr: 0.1}' --num_steps 21 --stop_at 1 ";
+  run_well(folder, line + more);
+  run_well(folder, "stepop -p logs/* -t --stop_at null");
+  run_python("import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0])",
+             {STEPOP_SOURCE_DIR "/tests/cli/exported_dropout.py", folder.path(),
+              folder.path(only_run(folder))});
 }
 
 /// Trains with `more` in copies of the files, once killed twice, and compares all bits.

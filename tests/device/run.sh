@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tries everything on a machine with a GPU, from what pack.sh packed: in order of worth, each part with a time limit.
-#   tests/device/run.sh PACK RESULTS [PART...]   parts: start numbers processes commands template quick bench
+#   tests/device/run.sh PACK RESULTS [PART...]   parts: start numbers processes commands template quick bench compiled
 # RESULTS gets a log of each part, and results.jsonl with a line for each the moment that it ends. The programs' places
 # are those of the machine that packed them; links are made there.
 set -u
@@ -9,7 +9,7 @@ tree=$PWD
 pack=$1
 results=$2
 shift 2
-[ $# -gt 0 ] || set -- start numbers processes commands template quick bench
+[ $# -gt 0 ] || set -- start numbers processes commands template quick bench compiled
 mkdir -p "$results"
 
 say() { echo "== $(($(date +%s) - begin)) s: $*"; }
@@ -76,6 +76,12 @@ for wanted in "$@"; do
     bench)
       part bench "${BENCH_SECONDS:-150}" "$build/stepop_bench" device
       cat "$results/bench.log"
+      ;;
+    compiled)
+      for precision in float32 bfloat16; do
+        part compiled-$precision "${BENCH_SECONDS:-600}" env STEPOP="$build/stepop" python3 -u tests/bench/compiled.py --threads 1 --precision $precision
+        cat "$results/compiled-$precision.log"
+      done
       ;;
   esac
 done

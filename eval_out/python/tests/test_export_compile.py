@@ -91,13 +91,13 @@ class CompileTest(unittest.TestCase):
         torch.manual_seed(0)
         net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
         inputs = [torch.randn(2, 3)[[0, 1, 0]]]
-        document = {"precision": "bfloat16", "passes": {"training": True, "evaluation": False}}
+        document = {"precision": "bfloat16", "device": "cpu", "passes": {"training": True, "evaluation": False}}
 
         def difference(changed, factor):
             """Of passes whose gradient of one parameter is multiplied."""
 
             class Passes:
-                def __init__(self, training, paths, tensors):
+                def __init__(self, training, paths, tensors, device):
                     self.net = torch.nn.Module.train(copy.deepcopy(net), training)
                     self.tensors = tensors
 
@@ -117,6 +117,18 @@ class CompileTest(unittest.TestCase):
         with self.assertRaisesRegex(CannotCompile, r"^the compiled backward pass has other gradients than the graph for 2\.weight "
                                                    r"\(by 0\.5 of their size\)$"):
             difference("2.weight", 1.5)
+
+    def test_what_passes_are_compiled_for(self):
+        target = export_compile.Target
+        self.assertEqual(target.read("bfloat16"), target("cpu", "bfloat16"))
+        self.assertEqual(target.read("cuda:float32"), target("cuda", "float32"))
+        for text in ("", "double", "cuda", "tpu:float32", ":float32"):
+            with self.assertRaisesRegex(ValueError, f"^expected float32, bfloat16 or float16, of a GPU cuda:float32 and so on, "
+                                                    f"found '{text}'$"):
+                target.read(text)
+        with mock.patch("torch.cuda.is_available", return_value=False):
+            self.assertRegex(self.export("nets.py:Net", "--example", "x=4,3", "--compile", "cuda:bfloat16"),
+                             r"^net.pt2 is written, without compiled passes: there is no GPU that PyTorch \S+ sees$")
 
     def test_a_part_of_a_tensor_is_not_dense(self):
         import torch

@@ -33,7 +33,7 @@ from typing import Any
 
 from stepop.eval.export_check import (
     CannotCompile, CannotExport, check, check_one_example, check_structure, keep_changed_state, refuse_complex)
-from stepop.eval.export_compile import add_passes, compile_file
+from stepop.eval.export_compile import Target, add_passes, compile_file
 from stepop.eval.export_gradients import check_gradients
 from stepop.eval.export_source import example, line_of, make, text_of
 
@@ -375,13 +375,17 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--free", action="append", default=[], metavar="NAME=PLACES",
                         help="sizes of an input that may differ, image=0,2,3 (0 is the batch, which always may); by default "
                         "heights, widths and lengths where the network allows it, with --compile the batch's alone")
-    parser.add_argument("--compile", nargs="?", const="float32", choices=("float32", "bfloat16", "float16"),
-                        help="also compile the passes of training and evaluation for this kind of processor, which takes "
-                        "minutes, in the precision that they are to be trained in (float32); sizes like those of the examples "
-                        "are the fastest")
+    parser.add_argument("--compile", nargs="?", const="float32", metavar="PRECISION",
+                        help="also compile the passes of training and evaluation for this kind of processor, or for this kind "
+                        "of GPU (cuda:bfloat16), which takes minutes, in the precision that they are to be trained in: float32 "
+                        "(default), bfloat16 or float16; sizes like those of the examples are the fastest")
     parser.add_argument("--seed", type=int, default=1, help="of the initial weights (1)")
     parser.add_argument("-o", "--output", help="the file to write (net.pt2, or the exported file itself)")
     arguments = parser.parse_args(words)
+    try:
+        arguments.compile = arguments.compile and Target.read(arguments.compile)
+    except ValueError as error:
+        parser.error(f"--compile: {error}")
     arguments.output = arguments.output or (arguments.network if arguments.network.endswith(".pt2") else "net.pt2")
     try:
         import torch

@@ -8,6 +8,7 @@ training and for the forward pass of an evaluation. Parameters are inputs of tha
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import os
 import re
@@ -18,10 +19,10 @@ import traceback
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepop.eval.export_check import CannotCompile, CannotExport, mode_of
-from stepop.eval.export_compile_check import check_passes
+from stepop.eval.export_compile_check import TOLERANCES, check_passes
 from stepop.eval.export_passes import divide, placeholders, result_of, results, source_of
 
 #: The version of passes.json.
@@ -32,6 +33,47 @@ VERSION = 1
 #: precompiled headers, which save a third of the time and stay in its own folder, are named by the program openssl.
 OPTIONS = {"aot_inductor.package": True, "fallback_random": True, "cpp.dynamic_threads": True, "layout_optimization": False,
            "aot_inductor.precompile_headers": shutil.which("openssl") is not None}
+
+
+class Target(NamedTuple):
+    """What passes are compiled for."""
+
+    device: str = "cpu"  # or cuda
+    precision: str = "float32"  # bfloat16 or float16: operations as torch.autocast has them
+
+    @staticmethod
+    def read(text: str) -> "Target":
+        """`bfloat16`, or `cuda:bfloat16`."""
+        device, colon, precision = text.rpartition(":")
+        if precision not in TOLERANCES or (colon and device not in ("cpu", "cuda")):
+            raise ValueError(f"expected float32, bfloat16 or float16, of a GPU cuda:float32 and so on, found {text!r}")
+        return Target(device or "cpu", precision)
+
+    def autocast(self) -> Any:
+        import torch
+
+        if self.precision == "float32":
+            return contextlib.nullcontext()
+        return torch.autocast(self.device, getattr(torch, self.precision))
+
+    def options(self) -> dict[str, Any]:
+        """How inductor is asked to compile."""
+        # On a GPU a convolution's layout is that of what it is given, whatever library computes it.
+        return {**OPTIONS, "layout_optimization": True, "aot_inductor.embed_kernel_binary": True} if self.is_gpu() else OPTIONS
+
+    def is_gpu(self) -> bool:
+        return self.device == "cuda"
+
+    def machine(self) -> dict[str, Any]:
+        """What runs the code, for passes.json."""
+        import torch
+
+        if self.is_gpu():
+            return {"device": self.device, "gpu": torch.cuda.get_device_name(), "processor": []}
+        return {"device": self.device, "processor": processor_features()}
+
+    def __str__(self) -> str:
+        return f"{'this kind of GPU' if self.is_gpu() else 'this processor'} in {self.precision}"
 
 
 @contextlib.contextmanager
@@ -49,7 +91,7 @@ def without(table: dict[Any, Any], operation: Any, instead: Any = None) -> Itera
 
 
 @contextlib.contextmanager
-def compiling() -> Iterator[None]:
+def compiling(target: Target = Target()) -> Iterator[None]:
     """How all passes are compiled.
 
     Sums have one order with any threads, as in LibTorch's own kernels; a backward pass runs outside of autocast; and
@@ -57,16 +99,18 @@ def compiling() -> Iterator[None]:
     """
     import torch
     from torch._inductor.decomposition import decompositions
-    from torch._inductor.kernel.conv import aten_convolution_backward_fallback
+    from torch._inductor.kernel import conv
     from torch._inductor.lowering import lowerings
 
     aten = torch.ops.aten
+    backward = aten.convolution_backward.default
+    own_backward = getattr(conv, "aten_convolution_backward_fallback", lowerings.get(backward))
     was_deterministic = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
-        with (torch._inductor.config.patch(OPTIONS), torch._functorch.config.patch(backward_pass_autocast="off"),
+        with (torch._inductor.config.patch(target.options()), torch._functorch.config.patch(backward_pass_autocast="off"),
               without(decompositions, aten.embedding_dense_backward.default),  # it adds to the rows in parallel
-              without(lowerings, aten.convolution_backward.default, aten_convolution_backward_fallback)):
+              without(lowerings, backward, own_backward)):
             yield
     finally:
         torch.use_deterministic_algorithms(was_deterministic)
@@ -106,8 +150,9 @@ def place_of(graph_module: Any, error: BaseException) -> str:
 class Compiler:
     """Compiles graphs into libraries in a folder, and notes their files."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, target: Target) -> None:
         self.folder = folder
+        self.target = target
         self.files: dict[str, str] = {}  # paths by their names in the archive
 
     def compile(self, graph_module: Any, name: str) -> list[dict[str, Any]]:
@@ -119,7 +164,7 @@ class Compiler:
         os.makedirs(output)
         try:
             made = compile_fx_aot(graph_module, inputs, config_patches={
-                **OPTIONS, "aot_inductor.output_path": os.path.join(output, f"{name}.wrapper")})
+                **self.target.options(), "aot_inductor.output_path": os.path.join(output, f"{name}.wrapper")})
         except Exception as error:
             raise CannotCompile(f"the {name.replace('_', ' ')} pass: {first_line(error)}"
                                 f"{place_of(graph_module, error)}") from error
@@ -180,12 +225,6 @@ def plain_module(program: Any) -> Any:
     return module
 
 
-def autocast_to(precision: str) -> Any:
-    import torch
-
-    return torch.autocast("cpu", getattr(torch, precision)) if precision != "float32" else contextlib.nullcontext()
-
-
 def arguments_of(program: Any, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The inputs in the structure of forward's arguments."""
     import torch
@@ -194,17 +233,17 @@ def arguments_of(program: Any, values: Sequence[Any]) -> tuple[tuple[Any, ...], 
     return args, kwargs
 
 
-def compile_training(program: Any, precision: str, compiler: Compiler) -> dict[str, Any]:
+def compile_training(program: Any, compiler: Compiler) -> dict[str, Any]:
     import torch
     import torch._inductor.lowering  # noqa: F401 (it registers what the decompositions need)
     from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
     from torch._inductor.decomposition import select_decomp_table
 
     module = plain_module(program)
-    with contextlib.ExitStack() as stack, tracing(program) as values, compiling():
+    with contextlib.ExitStack() as stack, tracing(program) as values, compiling(compiler.target):
         free = free_places(values)
         args, kwargs = arguments_of(program, values)
-        with torch.enable_grad(), autocast_to(precision):
+        with torch.enable_grad(), compiler.target.autocast():
             joint = aot_export_joint_with_descriptors(stack, module, args, kwargs, decompositions=select_decomp_table())
         forward, backward, described = divide(joint.graph_module)
         described.update({"forward": compiler.compile(forward, "training_forward"),
@@ -226,17 +265,17 @@ def untrained(module: Any) -> Iterator[None]:
             parameter.requires_grad_(True)
 
 
-def compile_evaluation(program: Any, precision: str, compiler: Compiler) -> dict[str, Any]:
+def compile_evaluation(program: Any, compiler: Compiler) -> dict[str, Any]:
     import torch
     from torch._functorch._aot_autograd import descriptors
     from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
     from torch._inductor.decomposition import select_decomp_table
 
     module = plain_module(program)
-    with contextlib.ExitStack() as stack, tracing(program) as values, untrained(module), compiling():
+    with contextlib.ExitStack() as stack, tracing(program) as values, untrained(module), compiling(compiler.target):
         free = free_places(values)
         args, kwargs = arguments_of(program, values)
-        with torch.no_grad(), autocast_to(precision):
+        with torch.no_grad(), compiler.target.autocast():
             made = aot_export_joint_with_descriptors(stack, module, args, kwargs, decompositions=select_decomp_table())
         graph_module = made.graph_module
         sources = [source_of(node) for node in placeholders(graph_module)]
@@ -250,7 +289,7 @@ def compile_evaluation(program: Any, precision: str, compiler: Compiler) -> dict
         return {"inputs": sources, "results": returned, "forward": files}
 
 
-def compile_passes(programs: dict[str, Any], precision: str, compiler: Compiler) -> dict[str, Any]:
+def compile_passes(programs: dict[str, Any], compiler: Compiler) -> dict[str, Any]:
     """passes.json, for programs "model" (training) and "eval"."""
     import torch
 
@@ -259,7 +298,7 @@ def compile_passes(programs: dict[str, Any], precision: str, compiler: Compiler)
         if name not in programs:
             continue
         try:
-            passes[mode_of(training)] = compile_one(programs[name], precision, compiler)
+            passes[mode_of(training)] = compile_one(programs[name], compiler)
         except CannotCompile:
             raise
         except Exception as error:
@@ -268,8 +307,8 @@ def compile_passes(programs: dict[str, Any], precision: str, compiler: Compiler)
                      if "torch" + os.sep not in frame.filename and not frame.filename.startswith("<")
                      and os.path.dirname(__file__) not in frame.filename]
             raise CannotCompile(f"the {mode_of(training)}: {first_line(error)}{where[-1] if where else ''}") from error
-    return {"version": VERSION, "torch": torch.__version__.partition("+")[0], "device": "cpu", "precision": precision,
-            "processor": processor_features(), "passes": passes}
+    return {"version": VERSION, "torch": torch.__version__.partition("+")[0], "precision": compiler.target.precision,
+            **compiler.target.machine(), "passes": passes}
 
 
 @contextlib.contextmanager
@@ -298,18 +337,29 @@ def compiler_is_there() -> None:
         raise CannotCompile("a C++ compiler is missing: apt-get install g++") from error
 
 
-def add_passes(path: str, programs: dict[str, Any], inputs: Sequence[Any], precision: str, output: str) -> str:
+def moved_to_gpu(programs: dict[str, Any], inputs: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:
+    import torch
+    from torch.export.passes import move_to_device_pass
+
+    if not torch.cuda.is_available():
+        raise CannotCompile(f"there is no GPU that PyTorch {torch.__version__} sees")
+    return ({name: move_to_device_pass(copy.deepcopy(program), "cuda") for name, program in programs.items()},
+            [each.to("cuda") for each in inputs])
+
+
+def add_passes(path: str, programs: dict[str, Any], inputs: Sequence[Any], target: Target, output: str) -> str:
     """Copies the file `path` to `output` with the compiled passes of its programs; what there is to say of them."""
     compiler_is_there()
+    if target.is_gpu():
+        programs, inputs = moved_to_gpu(programs, inputs)
     begin = time.monotonic()
     part = output + ".tmp"
     try:
         with scratch() as folder:
-            compiler = Compiler(folder)
-            document = compile_passes(programs, precision, compiler)
+            compiler = Compiler(folder, target)
+            document = compile_passes(programs, compiler)
             try:
-                largest = check_passes(programs, document, compiler.files, inputs, plain_module,
-                                       lambda: autocast_to(precision))
+                largest = check_passes(programs, document, compiler.files, inputs, plain_module, target.autocast)
             except CannotCompile:
                 raise
             except Exception as error:
@@ -328,11 +378,11 @@ def add_passes(path: str, programs: dict[str, Any], inputs: Sequence[Any], preci
     finally:
         if os.path.exists(part):
             os.remove(part)
-    return (f"compiled for this processor in {precision}: {time.monotonic() - begin:.0f} s, {size / 1e6:.1f} MB; largest "
+    return (f"compiled for {target}: {time.monotonic() - begin:.0f} s, {size / 1e6:.1f} MB; largest "
             f"difference to the graph {largest:.1g}")
 
 
-def compile_file(path: str, precision: str, output: str) -> str:
+def compile_file(path: str, target: Target, output: str) -> str:
     """Compiles the passes of a file that `stepop.eval.export` wrote; the text for its user."""
     from torch.export.pt2_archive._package import load_pt2
 
@@ -352,4 +402,4 @@ def compile_file(path: str, precision: str, output: str) -> str:
         if any(value.dim() > 0 and not isinstance(value.shape[0], torch.SymInt) for value in values):
             raise CannotExport(f"{path}: its batch has one size; stepop.eval.export leaves it free")
     inputs = [each for each in torch.utils._pytree.tree_leaves(examples) if isinstance(each, torch.Tensor)]
-    return add_passes(path, programs, inputs, precision, output)
+    return add_passes(path, programs, inputs, target, output)

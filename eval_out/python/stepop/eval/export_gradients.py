@@ -66,7 +66,8 @@ def random_loss(run: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Any, li
         if result.is_complex():
             result = torch.view_as_real(result)
         if result.is_floating_point():
-            loss = loss + (result.double() * torch.randn(result.shape, generator=generator, dtype=torch.float64)).sum()
+            loss = loss + (result.double() * torch.randn(
+                result.shape, generator=generator, dtype=torch.float64).to(result.device)).sum()
     return loss, leaves
 
 
