@@ -71,18 +71,20 @@ inline void check_close(const std::vector<at::Tensor>& ours, const std::vector<a
 /// normalization.
 inline void check_network(const std::string& path, const std::string& more = "", double most = 1e-5,
                           double noise = 0) {
+  // Compiled passes sum in another order, through dozens of layers in the largest networks.
+  const double rounding = noise > 0 ? 1e-4 : 1e-5;
   const State facts = load_safetensors(path + ".safetensors").tensors;
   const auto net = exported(path, more);
   const auto inputs = numbered(facts, "in.");
   net->eval();
   {
     const at::NoGradGuard no_grad;
-    check_close(run_exported(*net, inputs), numbered(facts, "eval."));
+    check_close(run_exported(*net, inputs), numbered(facts, "eval."), rounding);
   }
   net->train();
   at::manual_seed(0);
   const auto results = run_exported(*net, inputs);
-  check_close(results, numbered(facts, "train."));
+  check_close(results, numbered(facts, "train."), rounding);
   at::Tensor loss = results[0].square().sum();
   for (size_t i = 1; i < results.size(); ++i) loss = loss + results[i].square().sum();
   loss.backward();
@@ -103,7 +105,7 @@ inline void check_network(const std::string& path, const std::string& more = "",
   CHECK(gradients > 2);
   for (const auto& buffer : net->named_buffers()) {
     CAPTURE(buffer.key());
-    check_close({buffer.value()}, {facts.at("buffer." + buffer.key())});
+    check_close({buffer.value()}, {facts.at("buffer." + buffer.key())}, rounding);
   }
 }
 
