@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
@@ -153,6 +154,13 @@ void check_machine(const Json& passes, const std::string& path) {
   const std::string torch = passes.at("torch").get<std::string>();
   if (torch != TORCH_VERSION) {
     throw again(fmt::format("for LibTorch {}, and this is {}", torch, TORCH_VERSION));
+  }
+  const auto& devices = torch::inductor::getAOTIModelRunnerRegistry();
+  if (const auto device = passes.at("device").get<std::string>(); !devices.contains(device)) {
+    throw Error(
+        fmt::format("{}: its passes were compiled for {}, which this LibTorch does not "
+                    "support: {}",
+                    path, device, compile_command(path, passes.value("precision", ""))));
   }
   const auto here = processor_features();
   std::vector<std::string> missing;

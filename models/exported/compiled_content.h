@@ -61,8 +61,8 @@ struct CompiledModes {
 };
 
 /// Checks and reads the description, for networks of so many inputs and outputs. Throws Error for a
-/// damaged one; for one of another version, LibTorch or processor than those here it says which
-/// command compiles again.
+/// damaged one; for one of another version, LibTorch, processor or device than those here it says
+/// which command compiles again.
 CompiledModes read_compiled(const CompiledContent& content, const std::string& path, size_t inputs,
                             size_t outputs);
 

@@ -63,12 +63,6 @@ std::string precision_now(c10::DeviceType device) {
 /// `device` as of CompiledModes.
 std::unique_ptr<Runner> load(const CompiledContent& content, const std::vector<std::string>& names,
                              const std::string& device) {
-  const auto& makers = torch::inductor::getAOTIModelRunnerRegistry();
-  const auto make = makers.find(device);
-  if (make == makers.end()) {
-    throw Error(
-        fmt::format("its passes were compiled for {}, which this LibTorch has not", device));
-  }
   // What is loaded stays when its file goes.
   const TemporaryFolder folder("stepop-compiled-");
   const auto place = [&](const std::string& name) {
@@ -76,8 +70,10 @@ std::unique_ptr<Runner> load(const CompiledContent& content, const std::vector<s
   };
   for (const auto& name : names) write_file_atomically(place(name), content.files.at(name));
   try {
-    return make->second(place(names.front()), /*num_models=*/1, device, /*bin_dir=*/"",
-                        /*run_single_threaded=*/false);
+    // On a GPU the other way waits for the last run, which a captured step must not.
+    return torch::inductor::getAOTIModelRunnerRegistry().at(device)(
+        place(names.front()), /*num_models=*/1, device, /*bin_dir=*/"",
+        /*run_single_threaded=*/device != "cpu");
   } catch (const std::exception& error) {
     throw Error(fmt::format("{} cannot be loaded: {}", names.front(), error_text(error)));
   }
@@ -111,32 +107,33 @@ class CompiledPasses::Mode {
  public:
   Mode(std::string path, CompiledMode description, const std::string& device,
        const CompiledContent& content,
-       const std::function<at::Tensor(const std::string&)>& tensor_of)
+       const std::function<PassTensor(const std::string&)>& tensor_of)
       : path_(std::move(path)),
         description_(std::move(description)),
         forward_(load(content, description_.forward, device)) {
     if (!description_.backward.empty()) backward_ = load(content, description_.backward, device);
     for (const auto& source : description_.sources) {
-      tensors_.push_back(source.tensor.empty() ? at::Tensor() : tensor_of(source.tensor));
+      tensors_.push_back(source.tensor.empty() ? PassTensor() : tensor_of(source.tensor));
       types_.push_back(exported_type(source.type));
     }
     std::set<size_t> trained;
     for (const auto& gradient : description_.gradients) trained.insert(gradient.source);
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (tensors_[i].defined() && !trained.contains(i) && !tensors_[i].requires_grad()) {
+      const at::Tensor& tensor = tensors_[i].tensor;
+      if (tensor.defined() && !trained.contains(i) && !tensor.requires_grad()) {
         frozen_.push_back(i);
       }
     }
     for (const auto& result : description_.results) {
-      written_.push_back(result.tensor.empty() ? at::Tensor() : tensor_of(result.tensor));
+      written_.push_back(result.tensor.empty() ? at::Tensor() : tensor_of(result.tensor).tensor);
     }
   }
 
   const std::string& path() const { return path_; }
 
   bool wants_gradients() const {
-    return std::ranges::any_of(tensors_, [](const at::Tensor& tensor) {
-      return tensor.defined() && tensor.requires_grad();
+    return std::ranges::any_of(tensors_, [](const PassTensor& each) {
+      return each.tensor.defined() && each.tensor.requires_grad();
     });
   }
 
@@ -147,15 +144,8 @@ class CompiledPasses::Mode {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       const CompiledSource& source = description_.sources[i];
       const bool is_input = source.tensor.empty();
-      if (!is_input && tensors_[i].device() != inputs.front().device()) {
-        if (tensors_[i].requires_grad()) {
-          throw Error(fmt::format("{} is on {}, and an input on {}", source.tensor,
-                                  tensors_[i].device().str(), inputs.front().device().str()));
-        }
-        // A constant is no state of the network, which moves that.
-        tensors_[i] = tensors_[i].to(inputs.front().device());
-      }
-      const at::Tensor& tensor = is_input ? inputs.at(source.input) : tensors_[i];
+      if (!is_input) bring(i, inputs.front().device());
+      const at::Tensor& tensor = is_input ? inputs.at(source.input) : tensors_[i].tensor;
       const auto dimensions = static_cast<int64_t>(source.order.size());
       if (tensor.scalar_type() != types_[i] || tensor.dim() != dimensions) {
         throw Error(
@@ -177,7 +167,7 @@ class CompiledPasses::Mode {
 
   void check_frozen() const {
     for (const size_t i : frozen_) {
-      if (!tensors_[i].requires_grad()) continue;
+      if (!tensors_[i].tensor.requires_grad()) continue;
       throw Error(fmt::format("{} was frozen when the passes were compiled, and is not now",
                               description_.sources[i].tensor));
     }
@@ -262,6 +252,17 @@ class CompiledPasses::Mode {
                                [&](const at::Tensor& own) { return own.is_same(tensor); });
   }
 
+  /// The network moves its own tensors, and not the constants of a graph.
+  void bring(size_t i, c10::Device device) {
+    PassTensor& own = tensors_[i];
+    if (own.tensor.device() == device) return;
+    if (own.is_state) {
+      throw Error(fmt::format("{} is on {}, and an input on {}", description_.sources[i].tensor,
+                              own.tensor.device().str(), device.str()));
+    }
+    own.tensor = own.tensor.to(device);
+  }
+
   /// Whether the memory is that of a result of the network, which its user may change, without
   /// being that result, whose changes autograd sees.
   bool is_under_result(const at::Tensor& tensor, const Tensors& returned) const {
@@ -277,7 +278,7 @@ class CompiledPasses::Mode {
   std::string path_;
   CompiledMode description_;
   std::unique_ptr<Runner> forward_, backward_;
-  Tensors tensors_;                    ///< For each source the network's, or undefined.
+  std::vector<PassTensor> tensors_;    ///< For each source the network's, or undefined.
   std::vector<at::ScalarType> types_;  ///< For each source.
   Tensors written_;                    ///< For each result the tensor that takes it.
   std::vector<size_t> frozen_;         ///< Sources that had no gradient.
@@ -340,7 +341,7 @@ class CompiledCall : public torch::autograd::Function<CompiledCall<Mode>> {
 
 CompiledPasses::CompiledPasses(const CompiledContent& content, const std::string& path,
                                size_t inputs, size_t outputs, bool has_batch_norm,
-                               const std::function<at::Tensor(const std::string&)>& tensor_of)
+                               const std::function<PassTensor(const std::string&)>& tensor_of)
     : path_(path), has_batch_norm_(has_batch_norm) {
   CompiledModes modes = read_compiled(content, path, inputs, outputs);
   precision_ = modes.precision;
@@ -364,15 +365,27 @@ bool CompiledPasses::can_run(const std::vector<at::Tensor>& inputs, bool trainin
   return training || !evaluation_->wants_gradients();
 }
 
+void CompiledPasses::check_device(c10::Device device) const {
+  if (device.type() != device_) {
+    const bool can_compile = device.is_cpu() || device.is_cuda();
+    const std::string type = c10::DeviceTypeName(device.type(), /*lower_case=*/true);
+    throw Error(
+        fmt::format("its passes were compiled for {}, and an input is on {}: {}",
+                    c10::DeviceTypeName(device_, /*lower_case=*/true), type,
+                    can_compile ? compile_command(path_, precision_, type) : "compiled: false"));
+  }
+  // The libraries were loaded for the first.
+  if (device.has_index() && device.index() > 0) {
+    throw Error(
+        fmt::format("compiled passes run on the first GPU alone, and an input is on {}: "
+                    "compiled: false",
+                    device.str()));
+  }
+}
+
 void CompiledPasses::check_settings(const torch::nn::Module& network,
                                     const std::vector<at::Tensor>& inputs, bool training) {
-  for (const auto& input : inputs) {
-    if (input.device().type() == device_) continue;
-    const auto name = [](c10::DeviceType device) { return c10::DeviceTypeName(device, true); };
-    throw Error(fmt::format("its passes were compiled for {}, and an input is on {}: {}",
-                            name(device_), name(input.device().type()),
-                            compile_command(path_, precision_, name(input.device().type()))));
-  }
+  for (const auto& input : inputs) check_device(input.device());
   if (const std::string now = precision_now(device_); now != precision_) {
     throw Error(fmt::format("its passes were compiled in {}, and precision is {}: {}", precision_,
                             now, compile_command(path_, now, c10::DeviceTypeName(device_, true))));

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/DeviceType.h>
+#include <c10/core/Device.h>
 #include <torch/nn/module.h>
 
 #include <functional>
@@ -13,6 +13,12 @@
 
 namespace stepop {
 
+/// A tensor that the passes read or write.
+struct PassTensor {
+  at::Tensor tensor;
+  bool is_state = true;  ///< Of the network, which moves it between devices; else a constant.
+};
+
 /// The forward and backward passes of a network as native code, which PyTorch's inductor compiled
 /// ahead of time. They read the parameters of the network and write its buffers, and draw from
 /// LibTorch's generators; gradients go through autograd as ever.
@@ -22,7 +28,7 @@ class CompiledPasses {
   /// network, which outlive the passes; throws Error for a name that it does not have.
   CompiledPasses(const CompiledContent& content, const std::string& path, size_t inputs,
                  size_t outputs, bool has_batch_norm,
-                 const std::function<at::Tensor(const std::string&)>& tensor_of);
+                 const std::function<PassTensor(const std::string&)>& tensor_of);
   ~CompiledPasses();
   CompiledPasses(const CompiledPasses&) = delete;
   CompiledPasses& operator=(const CompiledPasses&) = delete;
@@ -39,6 +45,7 @@ class CompiledPasses {
  private:
   class Mode;
 
+  void check_device(c10::Device device) const;
   void check_settings(const torch::nn::Module& network, const std::vector<at::Tensor>& inputs,
                       bool training);
 

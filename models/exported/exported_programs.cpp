@@ -92,9 +92,13 @@ void ExportedPrograms::use_compiled(const ExportedContent& content) {
       *content.file.compiled, path_, input_names().size(),
       static_cast<size_t>(count_outputs(*graph_->graph)),
       std::ranges::find(modes, "batch_norm") != modes.end(), [&](const std::string& name) {
-        if (const auto known = known_.find(name); known != known_.end()) return known->second;
+        if (const auto known = known_.find(name); known != known_.end()) {
+          return PassTensor{.tensor = known->second};
+        }
         const auto constant = content.file.program.constants.find(name);
-        if (constant != content.file.program.constants.end()) return constant->second;
+        if (constant != content.file.program.constants.end()) {
+          return PassTensor{.tensor = constant->second, .is_state = false};
+        }
         throw Error(fmt::format("the tensor {} is missing in it", name));
       });
 }

@@ -79,7 +79,7 @@ for wanted in "$@"; do
       ;;
     compiled)
       for precision in float32 bfloat16; do
-        part compiled-$precision "${BENCH_SECONDS:-600}" env STEPOP="$build/stepop" python3 -u tests/bench/compiled.py --threads 1 --precision $precision
+        part compiled-$precision "${COMPILED_SECONDS:-600}" env STEPOP="$build/stepop" python3 -u tests/bench/compiled.py --threads 1 --precision $precision
         cat "$results/compiled-$precision.log"
       done
       ;;

@@ -83,47 +83,67 @@ class CompileTest(unittest.TestCase):
                                                    "leaves free: --free without it$"):
             export_compile.refuse_fixed([["4", "3", "s1"]], values)
 
-    def test_the_comparison_knows_rounding_from_wrong_gradients(self):
-        """Before a normalization of two different examples gradients are rounding alone, and behind it they are not."""
+    def compared(self, precision, changed, change):
+        """What the comparison says of passes with another gradient of one parameter, in a network of two normalizations."""
         import torch
         from torch import nn
 
         torch.manual_seed(0)
         net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
         inputs = [torch.randn(2, 3)[[0, 1, 0]]]
-        document = {"precision": "bfloat16", "device": "cpu", "passes": {"training": True, "evaluation": False}}
+        document = {"precision": precision, "device": "cpu", "passes": {"training": True, "evaluation": False}}
+        autocast = torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16")
 
-        def difference(changed, factor):
-            """Of passes whose gradient of one parameter is multiplied."""
+        class Passes:
+            def __init__(self, training, paths, tensors, device):
+                self.net = copy.deepcopy(net).train(training)
+                self.tensors = tensors
 
-            class Passes:
-                def __init__(self, training, paths, tensors, device):
-                    self.net = torch.nn.Module.train(copy.deepcopy(net), training)
-                    self.tensors = tensors
-
-                def __call__(self, x):
-                    tensors = dict(self.tensors)
-                    exact = tensors[changed]
-                    tensors[changed] = exact.detach() + factor * (exact - exact.detach())
+            def __call__(self, x):
+                tensors = dict(self.tensors)
+                exact = tensors[changed]
+                tensors[changed] = exact.detach() + Changed.apply(exact - exact.detach())
+                with autocast:
                     return torch.func.functional_call(self.net, tensors, (x,))
 
-            modes = {"model": net.train(), "eval": copy.deepcopy(net).eval()}
-            with mock.patch.object(export_compile_check, "Passes", Passes):
-                return export_compile_check.check_passes(modes, document, {}, inputs, lambda module: module,
-                                                         lambda: torch.autocast("cpu", torch.bfloat16))
+        class Changed(torch.autograd.Function):
+            @staticmethod
+            def forward(context, x):
+                return x.clone()
 
-        self.assertLess(difference("2.weight", 1.0), 1e-5)
-        self.assertLess(difference("0.weight", 2.0), 1e-5)
-        with self.assertRaisesRegex(CannotCompile, r"^the compiled backward pass has other gradients than the graph for 2\.weight "
-                                                   r"\(by 0\.5 of their size\)$"):
-            difference("2.weight", 1.5)
+            @staticmethod
+            def backward(context, gradient):
+                return change(gradient)
+
+        modes = {"model": net.train(), "eval": copy.deepcopy(net).eval()}
+        with mock.patch.object(export_compile_check, "Passes", Passes):
+            return export_compile_check.check_passes(modes, document, {}, inputs, lambda module: module, lambda: autocast)
+
+    def test_the_comparison_knows_rounding_from_wrong_gradients(self):
+        """Before a normalization of two different examples gradients are rounding alone, and behind it they are not."""
+        for precision, factor in (("float32", 1.01), ("bfloat16", 1.5)):
+            with self.subTest(precision=precision):
+                largest, rounding = self.compared(precision, "2.weight", lambda gradient: gradient)
+                self.assertLess(largest, 1e-5)
+                self.assertEqual("the gradient of 0.weight" in rounding, precision == "bfloat16")
+                self.assertNotIn("the gradient of 2.weight", rounding)
+                with self.assertRaisesRegex(
+                        CannotCompile, r"^the compiled backward pass has other gradients than the graph for 2\.weight "
+                                       r"\(by 0\.0?[15] of their size\)$"):
+                    self.compared(precision, "2.weight", lambda gradient, factor=factor: gradient * factor)
+                for gradient in (0.0, float("nan")):
+                    with self.assertRaisesRegex(CannotCompile, r"gradients than the graph for 2\.weight "):
+                        self.compared(precision, "2.weight", lambda exact, gradient=gradient: exact * gradient)
+        self.compared("bfloat16", "0.weight", lambda gradient: gradient * 2)
+        with self.assertRaisesRegex(CannotCompile, r"gradients than the graph for 0\.weight "):
+            self.compared("bfloat16", "0.weight", lambda gradient: gradient + 10)
 
     def test_what_passes_are_compiled_for(self):
         target = export_compile.Target
         self.assertEqual(target.read("bfloat16"), target("cpu", "bfloat16"))
         self.assertEqual(target.read("cuda:float32"), target("cuda", "float32"))
         for text in ("", "double", "cuda", "tpu:float32", ":float32"):
-            with self.assertRaisesRegex(ValueError, f"^expected float32, bfloat16 or float16, of a GPU cuda:float32 and so on, "
+            with self.assertRaisesRegex(ValueError, f"^expected float32, bfloat16 or float16, for a GPU cuda:float32 and so on, "
                                                     f"found '{text}'$"):
                 target.read(text)
         with mock.patch("torch.cuda.is_available", return_value=False):
@@ -139,17 +159,21 @@ class CompileTest(unittest.TestCase):
         self.assertFalse(export_passes.is_dense(whole[:, :5]))
         self.assertFalse(export_passes.is_dense(torch.ones(1).expand(3)))
 
-    def test_sums_of_an_embedding_are_left_to_libtorch_while_compiling_alone(self):
+    def test_operations_are_left_to_libtorch_while_compiling_alone(self):
         import torch
-        import torch._inductor.lowering  # noqa: F401
         from torch._inductor.decomposition import decompositions
+        from torch._inductor.lowering import lowerings
 
         operation = torch.ops.aten.embedding_dense_backward.default
+        convolution = torch.ops.aten.convolution_backward.default
+        before = lowerings[convolution]
         self.assertIn(operation, decompositions)
-        with export_compile.compiling():
+        with export_compile.inductor_settings():
             self.assertNotIn(operation, decompositions)
+            self.assertIsNot(lowerings[convolution], before)
             self.assertTrue(torch.are_deterministic_algorithms_enabled())
         self.assertIn(operation, decompositions)
+        self.assertIs(lowerings[convolution], before)
         self.assertFalse(torch.are_deterministic_algorithms_enabled())
 
 

@@ -364,6 +364,13 @@ def compile_again(arguments: argparse.Namespace) -> str:
     return f"{arguments.output}: {compile_file(arguments.network, arguments.compile, arguments.output)}\n{model_line(arguments)}"
 
 
+def target(text: str) -> Target:
+    try:
+        return Target.read(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m stepop.eval.export",
                                      description="Exports a network of PyTorch for stepop, by torch.export.")
@@ -375,17 +382,13 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--free", action="append", default=[], metavar="NAME=PLACES",
                         help="sizes of an input that may differ, image=0,2,3 (0 is the batch, which always may); by default "
                         "heights, widths and lengths where the network allows it, with --compile the batch's alone")
-    parser.add_argument("--compile", nargs="?", const="float32", metavar="PRECISION",
+    parser.add_argument("--compile", nargs="?", type=target, const=Target(), metavar="PRECISION",
                         help="also compile the passes of training and evaluation for this kind of processor, or for this kind "
                         "of GPU (cuda:bfloat16), which takes minutes, in the precision that they are to be trained in: float32 "
                         "(default), bfloat16 or float16; sizes like those of the examples are the fastest")
     parser.add_argument("--seed", type=int, default=1, help="of the initial weights (1)")
     parser.add_argument("-o", "--output", help="the file to write (net.pt2, or the exported file itself)")
     arguments = parser.parse_args(words)
-    try:
-        arguments.compile = arguments.compile and Target.read(arguments.compile)
-    except ValueError as error:
-        parser.error(f"--compile: {error}")
     arguments.output = arguments.output or (arguments.network if arguments.network.endswith(".pt2") else "net.pt2")
     try:
         import torch

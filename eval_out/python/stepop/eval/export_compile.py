@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from stepop.eval.export_check import CannotCompile, CannotExport, mode_of
+from stepop.eval.export_check import CannotCompile, CannotExport, listed, mode_of
 from stepop.eval.export_compile_check import TOLERANCES, check_passes
 from stepop.eval.export_passes import divide, placeholders, result_of, results, source_of
 
@@ -30,7 +30,7 @@ VERSION = 1
 
 #: How inductor is asked to compile: random numbers from LibTorch's generator, as without it; any number of threads.
 #: Results of convolutions have the layout of their inputs, which with `layout_optimization` depends on oneDNN. Inductor's
-#: precompiled headers, which save a third of the time and stay in its own folder, are named by the program openssl.
+#: precompiled headers, which save a third of the time and stay in a folder of its own, need the program openssl.
 OPTIONS = {"aot_inductor.package": True, "fallback_random": True, "cpp.dynamic_threads": True, "layout_optimization": False,
            "aot_inductor.precompile_headers": shutil.which("openssl") is not None}
 
@@ -46,7 +46,7 @@ class Target(NamedTuple):
         """`bfloat16`, or `cuda:bfloat16`."""
         device, colon, precision = text.rpartition(":")
         if precision not in TOLERANCES or (colon and device not in ("cpu", "cuda")):
-            raise ValueError(f"expected float32, bfloat16 or float16, of a GPU cuda:float32 and so on, found {text!r}")
+            raise ValueError(f"expected float32, bfloat16 or float16, for a GPU cuda:float32 and so on, found {text!r}")
         return Target(device or "cpu", precision)
 
     def autocast(self) -> Any:
@@ -58,8 +58,7 @@ class Target(NamedTuple):
 
     def options(self) -> dict[str, Any]:
         """How inductor is asked to compile."""
-        # On a GPU a convolution's layout is that of what it is given, whatever library computes it.
-        return {**OPTIONS, "layout_optimization": True, "aot_inductor.embed_kernel_binary": True} if self.is_gpu() else OPTIONS
+        return {**OPTIONS, "aot_inductor.embed_kernel_binary": True} if self.is_gpu() else OPTIONS
 
     def is_gpu(self) -> bool:
         return self.device == "cuda"
@@ -68,16 +67,15 @@ class Target(NamedTuple):
         """What runs the code, for passes.json."""
         import torch
 
-        if self.is_gpu():
-            return {"device": self.device, "gpu": torch.cuda.get_device_name(), "processor": []}
-        return {"device": self.device, "processor": processor_features()}
+        machine: dict[str, Any] = {"device": self.device, "processor": processor_features()}
+        return {**machine, "gpu": torch.cuda.get_device_name()} if self.is_gpu() else machine
 
     def __str__(self) -> str:
         return f"{'this kind of GPU' if self.is_gpu() else 'this processor'} in {self.precision}"
 
 
 @contextlib.contextmanager
-def without(table: dict[Any, Any], operation: Any, instead: Any = None) -> Iterator[None]:
+def replaced(table: dict[Any, Any], operation: Any, instead: Any = None) -> Iterator[None]:
     """Takes an operation out of one of inductor's tables, or puts something else there."""
     own = table.pop(operation, None)
     if instead is not None:
@@ -91,7 +89,7 @@ def without(table: dict[Any, Any], operation: Any, instead: Any = None) -> Itera
 
 
 @contextlib.contextmanager
-def compiling(target: Target = Target()) -> Iterator[None]:
+def inductor_settings(target: Target = Target()) -> Iterator[None]:
     """How all passes are compiled.
 
     Sums have one order with any threads, as in LibTorch's own kernels; a backward pass runs outside of autocast; and
@@ -104,13 +102,13 @@ def compiling(target: Target = Target()) -> Iterator[None]:
 
     aten = torch.ops.aten
     backward = aten.convolution_backward.default
-    own_backward = getattr(conv, "aten_convolution_backward_fallback", lowerings.get(backward))
+    librarys_backward = getattr(conv, "aten_convolution_backward_fallback", lowerings.get(backward))
     was_deterministic = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         with (torch._inductor.config.patch(target.options()), torch._functorch.config.patch(backward_pass_autocast="off"),
-              without(decompositions, aten.embedding_dense_backward.default),  # it adds to the rows in parallel
-              without(lowerings, backward, own_backward)):
+              replaced(decompositions, aten.embedding_dense_backward.default),  # it adds to the rows in parallel
+              replaced(lowerings, backward, librarys_backward)):
             yield
     finally:
         torch.use_deterministic_algorithms(was_deterministic)
@@ -240,7 +238,7 @@ def compile_training(program: Any, compiler: Compiler) -> dict[str, Any]:
     from torch._inductor.decomposition import select_decomp_table
 
     module = plain_module(program)
-    with contextlib.ExitStack() as stack, tracing(program) as values, compiling(compiler.target):
+    with contextlib.ExitStack() as stack, tracing(program) as values, inductor_settings(compiler.target):
         free = free_places(values)
         args, kwargs = arguments_of(program, values)
         with torch.enable_grad(), compiler.target.autocast():
@@ -272,7 +270,7 @@ def compile_evaluation(program: Any, compiler: Compiler) -> dict[str, Any]:
     from torch._inductor.decomposition import select_decomp_table
 
     module = plain_module(program)
-    with contextlib.ExitStack() as stack, tracing(program) as values, untrained(module), compiling(compiler.target):
+    with contextlib.ExitStack() as stack, tracing(program) as values, untrained(module), inductor_settings(compiler.target):
         free = free_places(values)
         args, kwargs = arguments_of(program, values)
         with torch.no_grad(), compiler.target.autocast():
@@ -313,7 +311,7 @@ def compile_passes(programs: dict[str, Any], compiler: Compiler) -> dict[str, An
 
 @contextlib.contextmanager
 def scratch() -> Iterator[str]:
-    """A folder for what compilers write, also for inductor's own cache, which is gone afterwards."""
+    """A folder for what compilers write, and for inductor's own cache without precompiled headers, which is gone afterwards."""
     folder = tempfile.mkdtemp(prefix="stepop-compile-")
     before = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "cache")
@@ -337,7 +335,7 @@ def compiler_is_there() -> None:
         raise CannotCompile("a C++ compiler is missing: apt-get install g++") from error
 
 
-def moved_to_gpu(programs: dict[str, Any], inputs: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:
+def on_gpu(programs: dict[str, Any], inputs: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:
     import torch
     from torch.export.passes import move_to_device_pass
 
@@ -351,7 +349,7 @@ def add_passes(path: str, programs: dict[str, Any], inputs: Sequence[Any], targe
     """Copies the file `path` to `output` with the compiled passes of its programs; what there is to say of them."""
     compiler_is_there()
     if target.is_gpu():
-        programs, inputs = moved_to_gpu(programs, inputs)
+        programs, inputs = on_gpu(programs, inputs)
     begin = time.monotonic()
     part = output + ".tmp"
     try:
@@ -359,7 +357,7 @@ def add_passes(path: str, programs: dict[str, Any], inputs: Sequence[Any], targe
             compiler = Compiler(folder, target)
             document = compile_passes(programs, compiler)
             try:
-                largest = check_passes(programs, document, compiler.files, inputs, plain_module, target.autocast)
+                largest, rounding = check_passes(programs, document, compiler.files, inputs, plain_module, target.autocast)
             except CannotCompile:
                 raise
             except Exception as error:
@@ -378,8 +376,9 @@ def add_passes(path: str, programs: dict[str, Any], inputs: Sequence[Any], targe
     finally:
         if os.path.exists(part):
             os.remove(part)
+    note = f"; rounding alone, and not compared: {listed(rounding)}" if rounding else ""
     return (f"compiled for {target}: {time.monotonic() - begin:.0f} s, {size / 1e6:.1f} MB; largest "
-            f"difference to the graph {largest:.1g}")
+            f"difference to the graph {largest:.1g}{note}")
 
 
 def compile_file(path: str, target: Target, output: str) -> str:
