@@ -376,7 +376,7 @@ def add_passes(path: str, programs: dict[str, Any], inputs: Sequence[Any], targe
     finally:
         if os.path.exists(part):
             os.remove(part)
-    note = f"; rounding alone, and not compared: {listed(rounding)}" if rounding else ""
+    note = f"; rounding alone: {listed(rounding)}" if rounding else ""
     return (f"compiled for {target}: {time.monotonic() - begin:.0f} s, {size / 1e6:.1f} MB; largest "
             f"difference to the graph {largest:.1g}{note}")
 
