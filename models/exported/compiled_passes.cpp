@@ -1,24 +1,16 @@
 #include "models/exported/compiled_passes.h"
 
 #include <ATen/autocast_mode.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 
 #include <algorithm>
-#include <optional>
-#include <set>
 #include <utility>
 
-#include "models/exported/exported_file.h"
 #include "runtime/core/base/error.h"
-#include "runtime/core/system/atomic_file.h"
-#include "runtime/core/system/temporary_folder.h"
 #include "runtime/train/networks/checkpoint_modules.h"
 #include "runtime/train/networks/float32_modules.h"
 #include "runtime/train/networks/sync_batch_norm.h"
@@ -27,32 +19,6 @@ namespace stepop {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
-using Runner = torch::inductor::AOTIModelContainerRunner;
-
-bool is_identity(const std::vector<int64_t>& order) {
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (order[i] != static_cast<int64_t>(i)) return false;
-  }
-  return true;
-}
-
-/// Whether the memory is dense and its dimensions lie in this order.
-bool has_order(const at::Tensor& tensor, const std::vector<int64_t>& order) {
-  if (tensor.dim() != static_cast<int64_t>(order.size())) return false;
-  return is_identity(order) ? tensor.is_contiguous() : tensor.permute(order).is_contiguous();
-}
-
-/// The tensor, or a copy of it in this order, as numbers in memory.
-at::Tensor in_order(const at::Tensor& given, const std::vector<int64_t>& order) {
-  const at::Tensor tensor =
-      given.is_conj() || given.is_neg() ? given.resolve_conj().resolve_neg() : given;
-  if (has_order(tensor, order)) return tensor;
-  std::vector<int64_t> back(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  }
-  return tensor.permute(order).contiguous().permute(back);
-}
 
 /// The precision in which operations compute on a device now.
 std::string precision_now(c10::DeviceType device) {
@@ -60,238 +26,11 @@ std::string precision_now(c10::DeviceType device) {
   return at::autocast::get_autocast_dtype(device) == at::kBFloat16 ? "bfloat16" : "float16";
 }
 
-/// `device` as of CompiledModes.
-std::unique_ptr<Runner> load(const CompiledContent& content, const std::vector<std::string>& names,
-                             const std::string& device) {
-  // What is loaded stays when its file goes.
-  const TemporaryFolder folder("stepop-compiled-");
-  const auto place = [&](const std::string& name) {
-    return folder / std::string_view(name).substr(name.rfind('/') + 1);
-  };
-  for (const auto& name : names) write_file_atomically(place(name), content.files.at(name));
-  try {
-    // On a GPU the other way waits for the last run, which a captured step must not.
-    return torch::inductor::getAOTIModelRunnerRegistry().at(device)(
-        place(names.front()), /*num_models=*/1, device, /*bin_dir=*/"",
-        /*run_single_threaded=*/device != "cpu");
-  } catch (const std::exception& error) {
-    throw Error(fmt::format("{} cannot be loaded: {}", names.front(), error_text(error)));
-  }
-}
-
-/// During its lifetime operations are neither recorded for autograd nor converted by autocast.
-class PlainOperations {
- public:
-  PlainOperations() : no_autocast_(c10::autocast_dispatch_keyset) {}
-
- private:
-  c10::impl::ExcludeDispatchKeyGuard no_autocast_;
-  at::AutoDispatchBelowADInplaceOrView no_autograd_;
-};
-
-/// Gradients are taken into `.grad` as they are, so no two of them may share memory.
-void separate(Tensors& gradients, const Tensors& given) {
-  std::set<const void*> taken;
-  for (const auto& tensor : given) taken.insert(tensor.storage().data());
-  for (auto& gradient : gradients) {
-    if (gradient.numel() > 0 && !taken.insert(gradient.storage().data()).second) {
-      gradient = gradient.clone();
-    }
-  }
-}
-
-}  // namespace
-
-/// The passes of one mode with the tensors of the network.
-class CompiledPasses::Mode {
- public:
-  Mode(std::string path, CompiledMode description, const std::string& device,
-       const CompiledContent& content,
-       const std::function<PassTensor(const std::string&)>& tensor_of)
-      : path_(std::move(path)),
-        description_(std::move(description)),
-        forward_(load(content, description_.forward, device)) {
-    if (!description_.backward.empty()) backward_ = load(content, description_.backward, device);
-    for (const auto& source : description_.sources) {
-      tensors_.push_back(source.tensor.empty() ? PassTensor() : tensor_of(source.tensor));
-      types_.push_back(exported_type(source.type));
-    }
-    std::set<size_t> trained;
-    for (const auto& gradient : description_.gradients) trained.insert(gradient.source);
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      const at::Tensor& tensor = tensors_[i].tensor;
-      if (tensor.defined() && !trained.contains(i) && !tensor.requires_grad()) {
-        frozen_.push_back(i);
-      }
-    }
-    for (const auto& result : description_.results) {
-      written_.push_back(result.tensor.empty() ? at::Tensor() : tensor_of(result.tensor).tensor);
-    }
-  }
-
-  const std::string& path() const { return path_; }
-
-  bool wants_gradients() const {
-    return std::ranges::any_of(tensors_, [](const PassTensor& each) {
-      return each.tensor.defined() && each.tensor.requires_grad();
-    });
-  }
-
-  /// What the pass takes, as it was compiled for. All inputs are on one device.
-  Tensors taken(const Tensors& inputs) {
-    Tensors all;
-    all.reserve(tensors_.size());
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      const CompiledSource& source = description_.sources[i];
-      const bool is_input = source.tensor.empty();
-      if (!is_input) bring(i, inputs.front().device());
-      const at::Tensor& tensor = is_input ? inputs.at(source.input) : tensors_[i].tensor;
-      const auto dimensions = static_cast<int64_t>(source.order.size());
-      if (tensor.scalar_type() != types_[i] || tensor.dim() != dimensions) {
-        throw Error(
-            fmt::format("{} was compiled as {} of {} dimensions, and is {} of {}",
-                        is_input ? fmt::format("the input {}", source.input) : source.tensor,
-                        c10::toString(types_[i]), dimensions, c10::toString(tensor.scalar_type()),
-                        tensor.dim()));
-      }
-      if (!is_input && !has_order(tensor, source.order)) {
-        throw Error(fmt::format(
-            "{} lies in memory in another order than it was compiled for: compiled passes choose "
-            "it themselves, so without channels_last",
-            source.tensor));
-      }
-      all.push_back(is_input ? in_order(tensor, source.order) : tensor);
-    }
-    return all;
-  }
-
-  void check_frozen() const {
-    for (const size_t i : frozen_) {
-      if (!tensors_[i].tensor.requires_grad()) continue;
-      throw Error(fmt::format("{} was frozen when the passes were compiled, and is not now",
-                              description_.sources[i].tensor));
-    }
-  }
-
-  /// What the forward pass returns. Tensors of the network have their new values.
-  Tensors forward(const Tensors& all, Tensors& saved) {
-    Tensors returned;
-    {
-      const PlainOperations plain;
-      returned = forward_->run(all);
-    }
-    if (returned.size() < description_.returned) {
-      throw Error(fmt::format("the compiled pass returned {} tensors, expected {}", returned.size(),
-                              description_.returned));
-    }
-    for (const auto& each : description_.saved) {
-      const at::Tensor& tensor = each.is_source ? all[each.place] : returned[each.place];
-      const bool is_changed =
-          each.is_source ? is_written(tensor) : is_under_result(tensor, returned);
-      saved.push_back(is_changed ? tensor.clone() : tensor);
-    }
-    const at::NoGradGuard no_grad;
-    for (size_t i = 0; i < written_.size(); ++i) {
-      if (written_[i].defined()) at::Tensor(written_[i]).copy_(returned[i]);
-    }
-    return returned;
-  }
-
-  /// The results of the network in their order.
-  Tensors outputs(const Tensors& returned) const {
-    Tensors outputs(description_.results.size());
-    size_t count = 0;
-    for (size_t i = 0; i < description_.results.size(); ++i) {
-      if (written_[i].defined()) continue;
-      outputs[description_.results[i].output] = returned[i];
-      ++count;
-    }
-    outputs.resize(count);
-    return outputs;
-  }
-
-  /// The gradients of all sources, undefined where there are none. `zeros_of` makes the gradient of
-  /// a result that has none.
-  Tensors backward(const Tensors& saved, const Tensors& of_outputs,
-                   const std::function<at::Tensor(size_t)>& zeros_of) {
-    Tensors given = saved;
-    for (const auto& tangent : description_.tangents) {
-      const at::Tensor& own = of_outputs.at(tangent.output);
-      given.push_back(in_order(own.defined() ? own : zeros_of(tangent.output), tangent.order));
-    }
-    Tensors returned;
-    {
-      const PlainOperations plain;
-      returned = backward_->run(given);
-    }
-    if (returned.size() != description_.gradients.size()) {
-      throw Error(fmt::format("the compiled backward pass returned {} tensors, expected {}",
-                              returned.size(), description_.gradients.size()));
-    }
-    separate(returned, given);
-    Tensors gradients(description_.sources.size());
-    for (size_t i = 0; i < returned.size(); ++i) {
-      const CompiledGradient& gradient = description_.gradients[i];
-      const bool is_there = std::ranges::any_of(gradient.tangents, [&](size_t place) {
-        return of_outputs.at(description_.tangents[place].output).defined();
-      });
-      if (is_there) gradients[gradient.source] = returned[i];
-    }
-    return gradients;
-  }
-
-  bool has_tangent(size_t output) const {
-    return std::ranges::any_of(description_.tangents, [&](const CompiledTangent& tangent) {
-      return tangent.output == output;
-    });
-  }
-
- private:
-  bool is_written(const at::Tensor& tensor) const {
-    return std::ranges::any_of(written_,
-                               [&](const at::Tensor& own) { return own.is_same(tensor); });
-  }
-
-  /// The network moves its own tensors, and not the constants of a graph.
-  void bring(size_t i, c10::Device device) {
-    PassTensor& own = tensors_[i];
-    if (own.tensor.device() == device) return;
-    if (own.is_state) {
-      throw Error(fmt::format("{} is on {}, and an input on {}", description_.sources[i].tensor,
-                              own.tensor.device().str(), device.str()));
-    }
-    own.tensor = own.tensor.to(device);
-  }
-
-  /// Whether the memory is that of a result of the network, which its user may change, without
-  /// being that result, whose changes autograd sees.
-  bool is_under_result(const at::Tensor& tensor, const Tensors& returned) const {
-    bool is_under = false;
-    for (size_t i = 0; i < written_.size(); ++i) {
-      if (written_[i].defined()) continue;
-      if (returned[i].is_same(tensor)) return false;
-      is_under = is_under || returned[i].is_alias_of(tensor);
-    }
-    return is_under;
-  }
-
-  std::string path_;
-  CompiledMode description_;
-  std::unique_ptr<Runner> forward_, backward_;
-  std::vector<PassTensor> tensors_;    ///< For each source the network's, or undefined.
-  std::vector<at::ScalarType> types_;  ///< For each source.
-  Tensors written_;                    ///< For each result the tensor that takes it.
-  std::vector<size_t> frozen_;         ///< Sources that had no gradient.
-};
-
-namespace {
-
 /// The two passes as one operation of autograd.
-template <class Mode>
-class CompiledCall : public torch::autograd::Function<CompiledCall<Mode>> {
+class CompiledCall : public torch::autograd::Function<CompiledCall> {
  public:
   static Tensors forward(torch::autograd::AutogradContext* context,
-                         const std::shared_ptr<Mode>& mode, at::TensorList all) {
+                         const std::shared_ptr<CompiledCode>& mode, at::TensorList all) {
     Tensors saved;
     const Tensors outputs = mode->outputs(mode->forward(all.vec(), saved));
     auto held = c10::make_intrusive<Held>(mode);
@@ -331,8 +70,8 @@ class CompiledCall : public torch::autograd::Function<CompiledCall<Mode>> {
  private:
   /// The graph keeps the code alive.
   struct Held : torch::CustomClassHolder {
-    explicit Held(std::shared_ptr<Mode> kept) : mode(std::move(kept)) {}
-    std::shared_ptr<Mode> mode;
+    explicit Held(std::shared_ptr<CompiledCode> kept) : mode(std::move(kept)) {}
+    std::shared_ptr<CompiledCode> mode;
     std::vector<std::pair<std::vector<int64_t>, at::TensorOptions>> results;
   };
 };
@@ -346,10 +85,10 @@ CompiledPasses::CompiledPasses(const CompiledContent& content, const std::string
   CompiledModes modes = read_compiled(content, path, inputs, outputs);
   precision_ = modes.precision;
   device_ = c10::Device(modes.device).type();
-  training_ =
-      std::make_shared<Mode>(path, std::move(modes.training), modes.device, content, tensor_of);
-  evaluation_ =
-      std::make_shared<Mode>(path, std::move(modes.evaluation), modes.device, content, tensor_of);
+  training_ = std::make_shared<CompiledCode>(path, std::move(modes.training), modes.device, content,
+                                             tensor_of);
+  evaluation_ = std::make_shared<CompiledCode>(path, std::move(modes.evaluation), modes.device,
+                                               content, tensor_of);
 }
 
 CompiledPasses::~CompiledPasses() = default;
@@ -418,7 +157,7 @@ std::vector<at::Tensor> CompiledPasses::run(const torch::nn::Module& network,
   const Tensors all = mode->taken(inputs);
   if (training && at::GradMode::is_enabled()) {
     mode->check_frozen();
-    return CompiledCall<Mode>::apply(mode, at::TensorList(all));
+    return CompiledCall::apply(mode, at::TensorList(all));
   }
   Tensors saved;
   return mode->outputs(mode->forward(all, saved));

@@ -9,15 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "models/exported/compiled_content.h"
+#include "models/exported/compiled_code.h"
 
 namespace stepop {
-
-/// A tensor that the passes read or write.
-struct PassTensor {
-  at::Tensor tensor;
-  bool is_state = true;  ///< Of the network, which moves it between devices; else a constant.
-};
 
 /// The forward and backward passes of a network as native code, which PyTorch's inductor compiled
 /// ahead of time. They read the parameters of the network and write its buffers, and draw from
@@ -43,8 +37,6 @@ class CompiledPasses {
                               const std::vector<at::Tensor>& inputs, bool training);
 
  private:
-  class Mode;
-
   void check_device(c10::Device device) const;
   void check_settings(const torch::nn::Module& network, const std::vector<at::Tensor>& inputs,
                       bool training);
@@ -52,7 +44,7 @@ class CompiledPasses {
   std::string path_, precision_;
   c10::DeviceType device_;
   bool has_batch_norm_;
-  std::shared_ptr<Mode> training_, evaluation_;
+  std::shared_ptr<CompiledCode> training_, evaluation_;
   std::vector<const torch::nn::Module*> modules_;  ///< All of the network.
 };
 

@@ -231,7 +231,8 @@ def export(name, folder, precision):
 
     sys.path.insert(0, str(PACKAGE))
     from stepop.eval.export import export_mode, write_programs
-    from stepop.eval.export_compile import Target, add_passes
+    from stepop.eval.export_compile import add_passes
+    from stepop.eval.export_target import Target
 
     net, (inputs, labels, batch) = make(name)
     example = [inputs[:batch]]

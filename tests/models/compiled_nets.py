@@ -7,7 +7,8 @@ import sys
 
 folder, package = sys.argv[1:3]
 sys.path.insert(0, package)
-from stepop.eval.export_compile import Target, compile_file  # noqa: E402
+from stepop.eval.export_compile import compile_file  # noqa: E402
+from stepop.eval.export_target import Target  # noqa: E402
 
 for word in sys.argv[3:]:
     name, _, precision = word.partition(":")

@@ -7,7 +7,7 @@ import os
 import unittest
 from unittest import mock
 
-from stepop.eval import export, export_compile, export_compile_check, export_passes
+from stepop.eval import export, export_compile, export_compile_check, export_passes, export_target
 from stepop.eval.export_check import CannotCompile
 from tests import files
 
@@ -139,7 +139,7 @@ class CompileTest(unittest.TestCase):
             self.compared("bfloat16", "0.weight", lambda gradient: gradient + 10)
 
     def test_what_passes_are_compiled_for(self):
-        target = export_compile.Target
+        target = export_target.Target
         self.assertEqual(target.read("bfloat16"), target("cpu", "bfloat16"))
         self.assertEqual(target.read("cuda:float32"), target("cuda", "float32"))
         for text in ("", "double", "cuda", "tpu:float32", ":float32"):
@@ -168,7 +168,7 @@ class CompileTest(unittest.TestCase):
         convolution = torch.ops.aten.convolution_backward.default
         before = lowerings[convolution]
         self.assertIn(operation, decompositions)
-        with export_compile.inductor_settings():
+        with export_target.inductor_settings():
             self.assertNotIn(operation, decompositions)
             self.assertIsNot(lowerings[convolution], before)
             self.assertTrue(torch.are_deterministic_algorithms_enabled())

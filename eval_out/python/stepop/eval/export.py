@@ -33,9 +33,10 @@ from typing import Any
 
 from stepop.eval.export_check import (
     CannotCompile, CannotExport, check, check_one_example, check_structure, keep_changed_state, refuse_complex)
-from stepop.eval.export_compile import Target, add_passes, compile_file
+from stepop.eval.export_compile import add_passes, compile_file
 from stepop.eval.export_gradients import check_gradients
 from stepop.eval.export_source import example, line_of, make, text_of
+from stepop.eval.export_target import Target
 
 #: Which sizes are tried to be free: of the batch alone; all behind the channels; a sequence's too.
 BATCH, SIZES, SEQUENCES = range(3)

@@ -19,110 +19,15 @@ import traceback
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from stepop.eval.export_check import CannotCompile, CannotExport, listed, mode_of
-from stepop.eval.export_compile_check import TOLERANCES, check_passes
+from stepop.eval.export_compile_check import check_passes
 from stepop.eval.export_passes import divide, placeholders, result_of, results, source_of
+from stepop.eval.export_target import Target, inductor_settings
 
 #: The version of passes.json.
 VERSION = 1
-
-#: How inductor is asked to compile: random numbers from LibTorch's generator, as without it; any number of threads.
-#: Results of convolutions have the layout of their inputs, which with `layout_optimization` depends on oneDNN. Inductor's
-#: precompiled headers, which save a third of the time and stay in a folder of its own, need the program openssl.
-OPTIONS = {"aot_inductor.package": True, "fallback_random": True, "cpp.dynamic_threads": True, "layout_optimization": False,
-           "aot_inductor.precompile_headers": shutil.which("openssl") is not None}
-
-
-class Target(NamedTuple):
-    """What passes are compiled for."""
-
-    device: str = "cpu"  # or cuda
-    precision: str = "float32"  # bfloat16 or float16: operations as torch.autocast has them
-
-    @staticmethod
-    def read(text: str) -> "Target":
-        """`bfloat16`, or `cuda:bfloat16`."""
-        device, colon, precision = text.rpartition(":")
-        if precision not in TOLERANCES or (colon and device not in ("cpu", "cuda")):
-            raise ValueError(f"expected float32, bfloat16 or float16, for a GPU cuda:float32 and so on, found {text!r}")
-        return Target(device or "cpu", precision)
-
-    def autocast(self) -> Any:
-        import torch
-
-        if self.precision == "float32":
-            return contextlib.nullcontext()
-        return torch.autocast(self.device, getattr(torch, self.precision))
-
-    def options(self) -> dict[str, Any]:
-        """How inductor is asked to compile."""
-        return {**OPTIONS, "aot_inductor.embed_kernel_binary": True} if self.is_gpu() else OPTIONS
-
-    def is_gpu(self) -> bool:
-        return self.device == "cuda"
-
-    def machine(self) -> dict[str, Any]:
-        """What runs the code, for passes.json."""
-        import torch
-
-        machine: dict[str, Any] = {"device": self.device, "processor": processor_features()}
-        return {**machine, "gpu": torch.cuda.get_device_name()} if self.is_gpu() else machine
-
-    def __str__(self) -> str:
-        return f"{'this kind of GPU' if self.is_gpu() else 'this processor'} in {self.precision}"
-
-
-@contextlib.contextmanager
-def replaced(table: dict[Any, Any], operation: Any, instead: Any = None) -> Iterator[None]:
-    """Takes an operation out of one of inductor's tables, or puts something else there."""
-    own = table.pop(operation, None)
-    if instead is not None:
-        table[operation] = instead
-    try:
-        yield
-    finally:
-        table.pop(operation, None)
-        if own is not None:
-            table[operation] = own
-
-
-@contextlib.contextmanager
-def inductor_settings(target: Target = Target()) -> Iterator[None]:
-    """How all passes are compiled.
-
-    Sums have one order with any threads, as in LibTorch's own kernels; a backward pass runs outside of autocast; and
-    LibTorch computes that of a convolution, as inductor's choice of its kernel fixes sizes that are free.
-    """
-    import torch
-    from torch._inductor.decomposition import decompositions
-    from torch._inductor.kernel import conv
-    from torch._inductor.lowering import lowerings
-
-    aten = torch.ops.aten
-    backward = aten.convolution_backward.default
-    librarys_backward = getattr(conv, "aten_convolution_backward_fallback", lowerings.get(backward))
-    was_deterministic = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        with (torch._inductor.config.patch(target.options()), torch._functorch.config.patch(backward_pass_autocast="off"),
-              replaced(decompositions, aten.embedding_dense_backward.default),  # it adds to the rows in parallel
-              replaced(lowerings, backward, librarys_backward)):
-            yield
-    finally:
-        torch.use_deterministic_algorithms(was_deterministic)
-
-
-def processor_features() -> list[str]:
-    """The instructions of this processor that compilers use, sorted."""
-    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
-        for line in file:
-            if line.startswith("flags"):
-                kinds = r"(avx|sse|ssse|fma$|f16c$|bmi|lzcnt|abm$|movbe$|popcnt$|amx|vaes|vpclmul|gfni|sha_ni|adx|aes$|pclmul)"
-                return sorted(each for each in line.split(":")[1].split() if re.match(kinds, each))
-    return []
-
 
 def first_line(error: BaseException) -> str:
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
