@@ -14,6 +14,7 @@
 
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/train/networks/network.h"
+#include "tests/models/module_training.h"
 #include "tests/places.h"
 #include "tests/python.h"
 #include "tests/test_run.h"
@@ -111,19 +112,7 @@ inline void check_network(const std::string& path, const std::string& more = "",
 
 /// A training of `drops`, or of what else takes its inputs.
 inline std::string training_of_exported(const std::string& model) {
-  return "iterator: Classifier\nmodel: " + model + R"(
-datasets:
-  train: {class: Synthetic, size: 29, shape: [1, 3, 3], classes: 3}
-  validation: {class: Synthetic, size: 10, shape: [1, 3, 3], classes: 3, seed: 5}
-batch_size: 8
-optimizer: {class: Adam, lr: 1e-2}
-num_steps: 9
-ckpt_freq: 3
-num_threads: 1
-n_data_processes: 0
-ema: {decay: 0.9}
-eval_weights: ema
-)";
+  return module_training(model, "ckpt_freq: 3\n");
 }
 
 }  // namespace stepop

@@ -10,6 +10,7 @@
 #include "runtime/train/networks/network.h"
 #include "runtime/train/optim/update.h"
 #include "tests/message_of.h"
+#include "tests/models/module_training.h"
 #include "tests/places.h"
 #include "tests/python.h"
 #include "tests/same_state.h"
@@ -35,21 +36,6 @@ std::string script(const std::string& name) {
   return "{class: TorchScript, path: " + nets().path(name) + "}";
 }
 
-std::string config(const std::string& model, const std::string& more = "") {
-  return "iterator: Classifier\nmodel: " + model + R"(
-datasets:
-  train: {class: Synthetic, size: 29, shape: [1, 3, 3], classes: 3}
-  validation: {class: Synthetic, size: 10, shape: [1, 3, 3], classes: 3, seed: 5}
-batch_size: 8
-optimizer: {class: Adam, lr: 1e-2}
-num_steps: 9
-num_threads: 1
-n_data_processes: 0
-ema: {decay: 0.9}
-eval_weights: ema
-)" + more;
-}
-
 State copied(const State& state) {
   State copy;
   for (const auto& [name, tensor] : state) copy.emplace(name, tensor.clone());
@@ -59,11 +45,11 @@ State copied(const State& state) {
 /// The names of the tensors that differ after both networks were trained, from the same weights and
 /// with the same random numbers. Checkpoint by checkpoint, so that evaluations count, too.
 std::string differences_of_trainings(const std::string& a, const std::string& b) {
-  TestRun first(config(a));
+  TestRun first(module_training(a));
   const Checkpoint start{copied(first.session.context().tracker.save()), first.session.position(),
                          first.session.config_yaml()};
   first.train();
-  TestRun second(config(b));
+  TestRun second(module_training(b));
   second.session.resume(start, "start");
   second.train();
   CHECK(first.checkpoints() == std::vector<int64_t>{4, 8, 9});
@@ -97,7 +83,7 @@ TEST_CASE("a traced module trains as the same network in C++ to the bit") {
 TEST_CASE("a run of a scripted module that resumes ends with the same bits") {
   for (const std::string name : {"scripted.pt", "Smooth.pt"}) {
     CAPTURE(name);
-    const std::string yaml = config(script(name), "ckpt_freq: 3");
+    const std::string yaml = module_training(script(name), "ckpt_freq: 3");
     TestRun whole(yaml);
     whole.train();
     const State expected = whole.checkpoint(9);
@@ -111,7 +97,7 @@ Network& network_of(const TestRun& run) { return *run.session.context().network<
 
 /// Whether two forward passes of the same images differ.
 bool is_random(const std::string& model, bool training) {
-  const TestRun run(config(model));
+  const TestRun run(module_training(model));
   run.session.context().networks.set_training(training);
   const at::Tensor images = at::ones({4, 1, 3, 3});
   return !network_of(run).forward(images).equal(network_of(run).forward(images));
@@ -124,7 +110,7 @@ TEST_CASE("a scripted module follows the mode, a traced one keeps its own and th
   CHECK_FALSE(is_random(script("traced_evaluation.pt"), true));
 
   const auto warnings = [](const std::string& model) {
-    return TestRun(config(model)).session.warnings();
+    return TestRun(module_training(model)).session.warnings();
   };
   const auto keeps = [](const std::string& file, const std::string& mode) {
     return "model: " + nets().path(file) + ": exported in " + mode +
@@ -140,7 +126,7 @@ TEST_CASE("a scripted module follows the mode, a traced one keeps its own and th
 TEST_CASE("one value for batch normalization is refused, also in a trace, which has no check") {
   for (const char* file : {"scripted.pt", "traced_training.pt"}) {
     CAPTURE(file);
-    const TestRun run(config(script(file)));
+    const TestRun run(module_training(script(file)));
     run.session.context().networks.set_training(true);
     const State before = copied(run.session.context().networks.tensors("model"));
     const std::string said = message_of([&] { network_of(run).forward(at::ones({1, 1, 3, 3})); });
@@ -153,7 +139,7 @@ TEST_CASE("one value for batch normalization is refused, also in a trace, which 
 }
 
 TEST_CASE("a buffer that forward assigns to is the network's, and a graph keeps the one it used") {
-  const TestRun run(config(script("Assigning.pt")));
+  const TestRun run(module_training(script("Assigning.pt")));
   Network& network = network_of(run);
   const auto state = [&] { return run.session.context().networks.tensors("model"); };
   const at::Tensor x = at::ones({1, 2});
@@ -187,7 +173,7 @@ TEST_CASE("a buffer that forward assigns to is the network's, and a graph keeps 
 }
 
 TEST_CASE("what moves a network moves the tensors of its script") {
-  const TestRun run(config(script("scripted.pt")));
+  const TestRun run(module_training(script("scripted.pt")));
   Network& network = network_of(run);
   network.to(at::kDouble);
   CHECK((network.forward(at::ones({2, 9}, at::kDouble)).scalar_type() == at::kDouble));
@@ -195,7 +181,7 @@ TEST_CASE("what moves a network moves the tensors of its script") {
 }
 
 TEST_CASE("several networks may be modules from Python, and further arguments have defaults") {
-  const std::string yaml = config(script("traced.pt"));
+  const std::string yaml = module_training(script("traced.pt"));
   const size_t begin = yaml.find("model:");
   const TestRun run(std::string(yaml).replace(
       begin, yaml.find('\n', begin) - begin,
@@ -207,7 +193,7 @@ TEST_CASE("several networks may be modules from Python, and further arguments ha
 /// What a model from that file is refused with.
 std::string refused(const std::string& name) {
   const std::string path = nets().path(name);
-  std::string text = message_of([&] { TestRun(config(script(name))); });
+  std::string text = message_of([&] { TestRun(module_training(script(name))); });
   const size_t place = text.find(path);
   return place == std::string::npos ? text : text.erase(place, path.size() - name.size());
 }
@@ -255,7 +241,7 @@ TEST_CASE("a module that is no network from one tensor to one tensor") {
 }
 
 TEST_CASE("what a script throws is told with its file and the lines of its code") {
-  const TestRun run(config(script("traced.pt")));
+  const TestRun run(module_training(script("traced.pt")));
   const std::string text = message_of([&] { network_of(run).forward(at::ones({2, 5})); });
   CHECK(text.starts_with(nets().path("traced.pt") + ": The following operation failed"));
   CHECK(text.find("mat1 and mat2 shapes cannot be multiplied (2x5 and 9x6)") != std::string::npos);

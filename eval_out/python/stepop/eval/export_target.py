@@ -89,7 +89,7 @@ def inductor_settings(target: Target = Target()) -> Iterator[None]:
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         with (torch._inductor.config.patch(target.options()), torch._functorch.config.patch(backward_pass_autocast="off"),
-              replaced(decompositions, aten.embedding_dense_backward.default),  # it adds to the rows in parallel
+              replaced(decompositions, aten.embedding_dense_backward.default),  # whose own kernel adds in one order
               replaced(lowerings, backward, librarys_backward)):
             yield
     finally:
