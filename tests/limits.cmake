@@ -3,7 +3,7 @@ set(test_seconds
     eval_out/python 220 cli/pages 180 cli/wheel 180 cli/processes_failures 120 cli/kill 110 accelerator/command 110
     cli/templates 100 runtime/train/loop/full_disk 90 accelerator/tools 80 cli/tune 80 cli/install 80 cli/code 100
     eval_out/callbacks/python_metric 70 iterators/vunet/learning 70 runtime/train/distributed/world 60 cli/processes 50
-    runtime/tools/export/exported_network 50 models/compiled 400 cli/compiled 270 cli/exported 50 models/packages/packages 50 models/exported_fuzz 50 cli/export 40
+    runtime/tools/export/exported_network 50 models/compiled_nets 400 cli/compiled 270 cli/exported 50 models/packages/packages 50 models/exported_fuzz 50 cli/export 40
     configs/gallery 40 cli/python_data 40 code/prepare 40 cli/processes_everywhere 40 cli/code_errors 60 cli/guide 60
     runtime/data/python/python_worker 40 runtime/core/formats/torch_file 30 eval_out/write/eval_writer_kill 30
     cli/sweep 30 cli/class_names 30 accelerator/messages 30 cli/elastic 30 cli/restart 30)
