@@ -22,11 +22,19 @@ namespace compiled_test {
 
 const ScratchFolder& nets() { return compiled_nets(); }
 
+/// They sum in another order than the graph, through dozens of layers in the largest networks.
+void check_compiled(const std::string& path) { check_network(path, kCompiled, 1e-3, 1e-6, 1e-4); }
+
 TEST_CASE("compiled passes compute what the network computes in PyTorch, in both modes") {
-  for (const char* name : {"tied", "two", "drops", "blocks"}) {
+  for (const char* name : {"tied", "drops", "blocks"}) {
     CAPTURE(name);
-    check_network(nets().path(name), kCompiled, 1e-3, 1e-6);
+    check_compiled(nets().path(name));
   }
+}
+
+/// Where a sum in another order falls on another step of bfloat16, it differs by one.
+TEST_CASE("compiled passes compute what a network under autocast computes, to its steps") {
+  check_network(nets().path("two"), kCompiled, 2e-2, 1e-6, 2e-2);
 }
 
 TEST_CASE("networks in STEPOP_ZOO that have compiled passes compute what they compute in PyTorch") {
@@ -36,7 +44,7 @@ TEST_CASE("networks in STEPOP_ZOO that have compiled passes compute what they co
     if (entry.path().extension() != ".pt2") continue;
     const std::string name = entry.path().stem();
     MESSAGE(name);
-    check_network(folder + ("/" + name), kCompiled, 1e-3, 1e-6);
+    check_compiled(folder + ("/" + name));
   }
 }
 

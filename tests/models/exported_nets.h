@@ -69,11 +69,9 @@ inline void check_close(const std::vector<at::Tensor>& ours, const std::vector<a
 
 /// Compares a network with what PyTorch computed with it, in both modes. Gradients may differ by
 /// `most` of their size, and by `noise` of the largest: some are rounding alone, as before a
-/// normalization.
+/// normalization. Results and buffers may differ by `rounding`.
 inline void check_network(const std::string& path, const std::string& more = "", double most = 1e-5,
-                          double noise = 0) {
-  // Compiled passes sum in another order, through dozens of layers in the largest networks.
-  const double rounding = noise > 0 ? 1e-4 : 1e-5;
+                          double noise = 0, double rounding = 1e-5) {
   const State facts = load_safetensors(path + ".safetensors").tensors;
   const auto net = exported(path, more);
   const auto inputs = numbered(facts, "in.");

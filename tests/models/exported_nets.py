@@ -76,13 +76,17 @@ class DropoutNet(nn.Module):
 
 
 class Two(nn.Module):
+    """Code under autocast."""
+
     def __init__(self):
         super().__init__()
         self.a = nn.Linear(3, 4)
         self.b = nn.Linear(5, 4)
 
     def forward(self, x, y):
-        return self.a(x) + 2 * self.b(y), self.a(x).sum(1)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            small = self.b(y)
+        return self.a(x) + 2 * small.float(), self.a(x).sum(1)
 
 
 class Block(nn.Module):
@@ -96,7 +100,7 @@ class Block(nn.Module):
 
 
 class Blocks(nn.Module):
-    """Code under no_grad and autocast, branches, a buffer that is no state, a frozen parameter."""
+    """Code under no_grad, branches, a buffer that is no state, a frozen parameter."""
 
     def __init__(self):
         super().__init__()
@@ -114,10 +118,9 @@ class Blocks(nn.Module):
             target = self.frozen(x)
             if self.training:
                 self.mean.mul_(0.9).add_(0.1 * target.mean(0))
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            small = self.last(x)
+        small = self.last(x)
         x = torch.cond(x.sum() > 0, lambda y: y.sin(), lambda y: y.cos(), (x,))
-        return x * target + small.float() + self.mean
+        return x * target + small + self.mean
 
 
 class Passing(nn.Module):

@@ -138,6 +138,20 @@ class CompileTest(unittest.TestCase):
         with self.assertRaisesRegex(CannotCompile, r"gradients than the graph for 0\.weight "):
             self.compared("bfloat16", "0.weight", lambda gradient: gradient + 10)
 
+    def test_tolerances_are_those_of_the_coarsest_numbers_in_the_graph(self):
+        import torch
+
+        class Under(torch.nn.Linear):
+            def forward(self, x):
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    y = super().forward(x)
+                return y.float()
+
+        for network, precision, expected in ((torch.nn.Linear, "float32", "float32"), (Under, "float32", "bfloat16"),
+                                             (torch.nn.Linear, "float16", "float16"), (Under, "float16", "bfloat16")):
+            graph = export_compile.plain_module(torch.export.export(network(3, 2), (torch.zeros(4, 3),)))
+            self.assertEqual(export_compile_check.coarsest(graph, precision), expected)
+
     def test_what_passes_are_compiled_for(self):
         target = export_target.Target
         self.assertEqual(target.read("bfloat16"), target("cpu", "bfloat16"))

@@ -206,10 +206,20 @@ def differing(differences: dict[str, float], noise: dict[str, float], tolerance:
     return {name: each for name, each in differences.items() if not each <= allowed(name)}
 
 
+def coarsest(graph: Any, precision: str) -> str:
+    """The precision with the largest tolerances among `precision` and those that the graph itself has, as under autocast."""
+    import torch
+
+    values = [value for module in graph.modules() if isinstance(module, torch.fx.GraphModule)
+              for node in module.graph.nodes for value in torch.utils._pytree.tree_leaves(node.meta.get("val"))]
+    found = {str(value.dtype).removeprefix("torch.") for value in values if isinstance(value, torch.Tensor)}
+    return max({precision, *found & {*TOLERANCES}}, key=lambda name: TOLERANCES[name])
+
+
 def compare(passes_of: Callable[[dict[str, Any]], Any], fresh: Callable[[], Any], mode: str, inputs: Sequence[Any],
-            precision: str, autocast: Callable[[], Any]) -> tuple[float, set[str]]:
+            precision: str, autocast: Callable[[], Any], tolerances: tuple[float, float]) -> tuple[float, set[str]]:
     """As check_passes(), of one mode and batch; `passes_of` makes passes of the tensors of a fresh module."""
-    most, most_gradient = TOLERANCES[precision]
+    most, most_gradient = tolerances
     reference = Reference(fresh, mode == "training", inputs, precision, autocast)
     tensors = tensors_by_name(fresh())
     results, gradients = outcome(passes_of(tensors), tensors, inputs, mode == "training")
@@ -239,6 +249,7 @@ def check_passes(programs: dict[str, Any], document: dict[str, Any], paths: dict
     largest = 0.0
     rounding: set[str] = set()
     for program, mode in (("model", "training"), ("eval", "evaluation")):
+        tolerances = TOLERANCES[coarsest(module_of(programs[program]), document["precision"])]
         for batch in (inputs, [torch.cat([each, each[:1]]) for each in inputs]):
             for attempt in range(ATTEMPTS):
                 def fresh(program: str = program, attempt: int = attempt) -> Any:
@@ -250,7 +261,7 @@ def check_passes(programs: dict[str, Any], document: dict[str, Any], paths: dict
                     return Passes(document["passes"][mode], paths, tensors, document["device"])
 
                 try:
-                    differs, alone = compare(passes_of, fresh, mode, batch, document["precision"], autocast)
+                    differs, alone = compare(passes_of, fresh, mode, batch, document["precision"], autocast, tolerances)
                     break
                 except CannotCompile:
                     if attempt == ATTEMPTS - 1:
