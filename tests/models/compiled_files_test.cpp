@@ -23,14 +23,15 @@ TEST_CASE("the other way to compute is proposed, but not for a file that others 
   const ScratchFolder folder;
   const std::string path = folder.path("net.pt2");
   std::filesystem::copy_file(nets().path("two.pt2"), path);
+  using std::filesystem::perms;
+  std::filesystem::permissions(path, perms::owner_read | perms::owner_write);  // whatever the umask
   const auto proposed = [&](const std::string& more) {
     const auto net = exported(folder.path("net"), more);
     return to_yaml(Value(Value::Map(dynamic_cast<NetworkAlternatives&>(*net).alternatives())));
   };
   CHECK(proposed("") == "compiled: true\n");
   CHECK(proposed(kCompiled) == "compiled: false\n");
-  std::filesystem::permissions(path, std::filesystem::perms::others_write,
-                               std::filesystem::perm_options::add);
+  std::filesystem::permissions(path, perms::others_write, std::filesystem::perm_options::add);
   CHECK(proposed("") == "{}\n");
   const auto none = exported(nets().path("unet"));
   CHECK(dynamic_cast<NetworkAlternatives&>(*none).alternatives().empty());

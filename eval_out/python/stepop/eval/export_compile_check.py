@@ -16,11 +16,11 @@ from stepop.eval.export_gradients import random_loss
 TOLERANCES = {"float32": (1e-4, 1e-3), "bfloat16": (5e-2, 1e-1), "float16": (1e-2, 5e-2)}
 #: What a tensor may differ beyond that, in parts of what rounding alone changes in the graph.
 NOISE_FACTOR = 4.0
-#: A tensor of which rounding changes half is nothing else, such as the mean of what was normalized, or a gradient before a
-#: normalization of two different examples: of it only the magnitude is compared.
-IS_NOISE = 0.5
-#: A step of float32, by which numbers are perturbed.
-STEP = 2.0**-23
+#: A tensor of which rounding changes a quarter is little else, such as the mean of what was normalized, or a gradient before
+#: a normalization of two different examples: of it only the magnitude is compared.
+IS_NOISE = 0.25
+#: Steps of the precisions, by which numbers are perturbed.
+STEPS = {"float32": 2.0**-23, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 #: A number next to zero may lie on the other side of a ReLU, which no tolerance holds: then other numbers are tried, so often.
 #: Other code than the graph's differs each time.
 ATTEMPTS = 3
@@ -125,7 +125,7 @@ def numbered(results: Sequence[Any]) -> dict[str, Any]:
     return {f"result {place}": each for place, each in enumerate(results)}
 
 
-def perturb(tensors: Iterable[Any], seed: int, size: float = STEP) -> None:
+def perturb(tensors: Iterable[Any], seed: int, size: float) -> None:
     """Changes numbers by about this part; whole numbers stay."""
     import torch
 
@@ -146,7 +146,7 @@ class Reference:
             tensors = tensors_by_name(module)
             given = [each.clone() for each in inputs]
             if seed > 0:
-                perturb([*given, *tensors.values()], seed)
+                perturb([*given, *tensors.values()], seed, STEPS[precision])
             return outcome(module, tensors, given, training, context)
 
         self.results, self.gradients = run(0, autocast)
@@ -154,7 +154,7 @@ class Reference:
         self.gradient_noise: dict[str, float] = {}
         others = [(seed, autocast) for seed in (1, 2, 3)]
         if precision != "float32":
-            others = [(0, contextlib.nullcontext)]  # what the precision changes
+            others.append((0, contextlib.nullcontext))  # what the precision changes
         for seed, context in others:
             results, gradients = run(seed, context)
             for noise, differences in ((self.result_noise, differences_of(results, self.results)),
