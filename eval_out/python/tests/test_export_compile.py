@@ -138,7 +138,7 @@ class CompileTest(unittest.TestCase):
         with self.assertRaisesRegex(CannotCompile, r"gradients than the graph for 0\.weight "):
             self.compared("bfloat16", "0.weight", lambda gradient: gradient + 10)
 
-    def test_tolerances_are_those_of_the_coarsest_numbers_in_the_graph(self):
+    def test_rounding_is_of_the_coarsest_numbers_in_the_graph(self):
         import torch
 
         class Under(torch.nn.Linear):
@@ -151,6 +151,10 @@ class CompileTest(unittest.TestCase):
                                              (torch.nn.Linear, "float16", "float16"), (Under, "float16", "bfloat16")):
             graph = export_compile.plain_module(torch.export.export(network(3, 2), (torch.zeros(4, 3),)))
             self.assertEqual(export_compile_check.coarsest(graph, precision), expected)
+        with mock.patch.object(export_compile_check, "coarsest", return_value="bfloat16"):  # else 1.01 is refused, see above
+            self.compared("float32", "2.weight", lambda gradient: gradient * 1.01)
+            with self.assertRaises(CannotCompile):
+                self.compared("float32", "2.weight", lambda gradient: gradient * 1.5)
 
     def test_what_passes_are_compiled_for(self):
         target = export_target.Target

@@ -16,9 +16,9 @@ from stepop.eval.export_gradients import random_loss
 TOLERANCES = {"float32": (1e-4, 1e-3), "bfloat16": (5e-2, 1e-1), "float16": (1e-2, 5e-2)}
 #: What a tensor may differ beyond that, in parts of what rounding alone changes in the graph.
 NOISE_FACTOR = 4.0
-#: A tensor of which rounding changes a quarter is little else, such as the mean of what was normalized, or a gradient before
-#: a normalization of two different examples: of it only the magnitude is compared.
-IS_NOISE = 0.25
+#: A tensor of which rounding changes half is nothing else, such as the mean of what was normalized, or a gradient before a
+#: normalization of two different examples: of it only the magnitude is compared.
+IS_NOISE = 0.5
 #: Steps of the precisions, by which numbers are perturbed.
 STEPS = {"float32": 2.0**-23, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 #: A number next to zero may lie on the other side of a ReLU, which no tolerance holds: then other numbers are tried, so often.
@@ -141,12 +141,14 @@ class Reference:
 
     def __init__(self, module_of: Callable[[], Any], training: bool, inputs: Sequence[Any], precision: str,
                  autocast: Callable[[], Any]) -> None:
+        step = STEPS[coarsest(module_of(), precision)]
+
         def run(seed: int, context: Callable[[], Any]) -> tuple[dict[str, Any], dict[str, Any]]:
             module = module_of()
             tensors = tensors_by_name(module)
             given = [each.clone() for each in inputs]
             if seed > 0:
-                perturb([*given, *tensors.values()], seed, STEPS[precision])
+                perturb([*given, *tensors.values()], seed, step)
             return outcome(module, tensors, given, training, context)
 
         self.results, self.gradients = run(0, autocast)
@@ -207,19 +209,19 @@ def differing(differences: dict[str, float], noise: dict[str, float], tolerance:
 
 
 def coarsest(graph: Any, precision: str) -> str:
-    """The precision with the largest tolerances among `precision` and those that the graph itself has, as under autocast."""
+    """The precision with the largest steps among `precision` and those that the graph itself has, as under autocast."""
     import torch
 
     values = [value for module in graph.modules() if isinstance(module, torch.fx.GraphModule)
               for node in module.graph.nodes for value in torch.utils._pytree.tree_leaves(node.meta.get("val"))]
     found = {str(value.dtype).removeprefix("torch.") for value in values if isinstance(value, torch.Tensor)}
-    return max({precision, *found & {*TOLERANCES}}, key=lambda name: TOLERANCES[name])
+    return max({precision, *found & {*STEPS}}, key=lambda name: STEPS[name])
 
 
 def compare(passes_of: Callable[[dict[str, Any]], Any], fresh: Callable[[], Any], mode: str, inputs: Sequence[Any],
-            precision: str, autocast: Callable[[], Any], tolerances: tuple[float, float]) -> tuple[float, set[str]]:
+            precision: str, autocast: Callable[[], Any]) -> tuple[float, set[str]]:
     """As check_passes(), of one mode and batch; `passes_of` makes passes of the tensors of a fresh module."""
-    most, most_gradient = tolerances
+    most, most_gradient = TOLERANCES[precision]
     reference = Reference(fresh, mode == "training", inputs, precision, autocast)
     tensors = tensors_by_name(fresh())
     results, gradients = outcome(passes_of(tensors), tensors, inputs, mode == "training")
@@ -249,7 +251,6 @@ def check_passes(programs: dict[str, Any], document: dict[str, Any], paths: dict
     largest = 0.0
     rounding: set[str] = set()
     for program, mode in (("model", "training"), ("eval", "evaluation")):
-        tolerances = TOLERANCES[coarsest(module_of(programs[program]), document["precision"])]
         for batch in (inputs, [torch.cat([each, each[:1]]) for each in inputs]):
             for attempt in range(ATTEMPTS):
                 def fresh(program: str = program, attempt: int = attempt) -> Any:
@@ -261,7 +262,7 @@ def check_passes(programs: dict[str, Any], document: dict[str, Any], paths: dict
                     return Passes(document["passes"][mode], paths, tensors, document["device"])
 
                 try:
-                    differs, alone = compare(passes_of, fresh, mode, batch, document["precision"], autocast, tolerances)
+                    differs, alone = compare(passes_of, fresh, mode, batch, document["precision"], autocast)
                     break
                 except CannotCompile:
                     if attempt == ATTEMPTS - 1:
