@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -71,11 +72,23 @@ def replaced(table: dict[Any, Any], operation: Any, instead: Any = None) -> Iter
 
 
 @contextlib.contextmanager
+def without_variable(name: str) -> Iterator[None]:
+    """Takes a variable out of the environment."""
+    own = os.environ.pop(name, None)
+    try:
+        yield
+    finally:
+        if own is not None:
+            os.environ[name] = own
+
+
+@contextlib.contextmanager
 def inductor_settings(target: Target = Target()) -> Iterator[None]:
     """How all passes are compiled.
 
     Sums have one order with any threads, as in LibTorch's own kernels; a backward pass runs outside of autocast; and
-    LibTorch computes that of a convolution, as inductor's choice of its kernel fixes sizes that are free.
+    LibTorch computes that of a convolution, as inductor's choice of its kernel fixes sizes that are free. Under the variable
+    `CI`, which services for continuous integration set, inductor refuses to leave to LibTorch what it can decompose.
     """
     import torch
     from torch._inductor.decomposition import decompositions
@@ -90,7 +103,7 @@ def inductor_settings(target: Target = Target()) -> Iterator[None]:
     try:
         with (torch._inductor.config.patch(target.options()), torch._functorch.config.patch(backward_pass_autocast="off"),
               replaced(decompositions, aten.embedding_dense_backward.default),  # whose own kernel adds in one order
-              replaced(lowerings, backward, librarys_backward)):
+              replaced(lowerings, backward, librarys_backward), without_variable("CI")):
             yield
     finally:
         torch.use_deterministic_algorithms(was_deterministic)
