@@ -111,6 +111,21 @@ class LSTM(nn.Module):
         return self.head(self.lstm(self.words(image))[0]).transpose(1, 2)
 
 
+class VUNetPainter(nn.Module):
+    """VUNet of `tests/models/vunet`, from appearance and pose [B, 6, size, size] to logits of three colors [B, 3, size, size]."""
+
+    def __init__(self, size, nf_start, nf_max):
+        super().__init__()
+        sys.path.insert(0, str(HERE.parent / "models" / "vunet"))
+        from torch_vunet import VUNet
+
+        self.vunet = VUNet(size, nf_start, nf_max, final_act=True)
+
+    def forward(self, image):
+        appearance, pose = image.chunk(2, 1)
+        return self.vunet(pose, appearance)
+
+
 def others(name):
     """LeNet and ResNet-18 of `exported_nets.py`."""
     sys.argv = ["exported_nets.py", os.devnull]
@@ -124,6 +139,10 @@ def images(batch, *size):
     return lambda: (torch.randn(batch * BATCHES, *size), torch.randint(0, 10, (batch * BATCHES,)), batch)
 
 
+def paintings(batch, size):
+    return lambda: (torch.randn(batch * BATCHES, 6, size, size), torch.randint(0, 3, (batch * BATCHES, size, size)), batch)
+
+
 def tokens(batch, length, words):
     return lambda: (*torch.randint(0, words, (2, batch * BATCHES, length)), batch)
 
@@ -135,6 +154,7 @@ NETWORKS = {
     "ResNet-18, 8 x 64x64": (lambda: others("resnet18"), images(8, 3, 64, 64)),
     "ConvNeXt of 40 to 320, 8 x 64x64": (convnext, images(8, 3, 64, 64)),
     "ViT-Tiny, 8 x 64x64": (lambda: ViT(64, 8, 192, 12, 3), images(8, 3, 64, 64)),
+    "VUNet of 32 to 64, 4 x 64x64": (lambda: VUNetPainter(64, 32, 64), paintings(4, 64)),
     "LeNet, 4 x 28x28": (lambda: others("lenet"), images(4, 1, 28, 28)),
     "LSTM of 2 layers of 256, 8 x 64 tokens": (lambda: LSTM(1000, 256), tokens(8, 64, 1000)),
 }
@@ -212,10 +232,13 @@ class Stepop:
     def train(self):
         with tempfile.TemporaryDirectory() as logs:
             config = pathlib.Path(logs, "a.yaml")
+            # In one epoch, as each ends with a checkpoint.
+            part = f"{{class: Npy, files: {{image: {self.folder}/inputs.npy, class: {self.folder}/labels.npy}}}}"
+            parts = ", ".join([part] * (1 + self.steps // BATCHES))
             config.write_text(
                 f"iterator: Classifier\nmodel: {{class: Exported, path: {self.folder}/net.pt2, compiled: {self.compiled}}}\n"
                 f"optimizer: {{class: Adam, lr: 1e-4}}\nlog_ops: []\nbatch_size: {self.batch}\nnum_steps: {self.steps}\n"
-                f"datasets: {{train: {{class: Npy, files: {{image: {self.folder}/inputs.npy, class: {self.folder}/labels.npy}}}}}}\n"
+                f"datasets: {{train: {{class: Concat, datasets: [{parts}]}}}}\n"
                 f"num_threads: {self.threads}\nlog_freq: {self.steps // 10}\ndevice: {DEVICE}\nprecision: {self.precision}\n")
             done = subprocess.run([STEPOP, "-n", "a", "-b", config, "-t", "--logs", logs], capture_output=True, text=True)
             if done.returncode != 0:

@@ -1,8 +1,9 @@
 """LeNet trained on 28x28 images with Adam, by the loops of other frameworks.
 
     framework_loops.py data FOLDER                writes the images: the tree's handwritten digits
+    framework_loops.py write_jpegs FOLDER         writes JPEGs of about 256x256 in two classes, FOLDER/jpegs
     framework_loops.py kinds                      which of KINDS can run here, and why the others cannot
-    framework_loops.py KIND FOLDER BATCH THREADS
+    framework_loops.py KIND FOLDER BATCH THREADS  KIND may be jpegs, too: "fused" on those
 
 The last form trains, and answers each line STEPS on standard input with the seconds that so many steps
 took. The examples are float tensors that lie in memory, ready to use, and PyTorch's DataLoader has no
@@ -43,6 +44,31 @@ def read_data(folder):
     return images / np.float32(127.5) - 1, labels.astype(np.int64)
 
 
+def write_jpegs(folder):
+    from python_datasets import write_jpegs
+
+    for name in "ab":
+        (part := pathlib.Path(folder, "jpegs", name)).mkdir(parents=True)
+        write_jpegs(str(part))
+
+
+class Jpegs:
+    """A dataset of PyTorch: each image decoded, grey and resized when it is asked for."""
+
+    def __init__(self, folder):
+        self.files = sorted(pathlib.Path(folder, "jpegs").glob("*/*.jpg"))
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, index):
+        import torch
+        from PIL import Image
+
+        image = Image.open(self.files[index]).convert("L").resize((28, 28), Image.BILINEAR)
+        return torch.from_numpy(np.array(image, np.float32)[None] / 127.5 - 1), int(self.files[index].parent.name == "b")
+
+
 class Turns:
     """Lets a loop train only when it is asked to: `next()` comes before each step."""
 
@@ -61,7 +87,7 @@ class Turns:
         self.left -= 1
 
 
-def train_torch(kind, images, labels, batch_size, threads):
+def train_torch(kind, folder, batch_size, threads):
     import torch
     from torch import nn
     from torch.nn.functional import cross_entropy
@@ -69,7 +95,7 @@ def train_torch(kind, images, labels, batch_size, threads):
 
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    data = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
+    data = Jpegs(folder) if kind == "jpegs" else TensorDataset(*map(torch.from_numpy, read_data(folder)))
     loader = DataLoader(data, batch_size=batch_size, shuffle=True, drop_last=True)
     model = nn.Sequential(  # as models/lenet
         nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
@@ -172,14 +198,13 @@ def main():
     global ANSWERS
     if sys.argv[1] == "kinds":
         return print_kinds()
-    if sys.argv[1] == "data":
-        return write_data(sys.argv[2])
+    if sys.argv[1] in ("data", "write_jpegs"):
+        return {"data": write_data, "write_jpegs": write_jpegs}[sys.argv[1]](sys.argv[2])
     kind, folder, batch_size, threads = sys.argv[1:]
     ANSWERS, sys.stdout = sys.stdout, sys.stderr  # frameworks print, too
-    images, labels = read_data(folder)
     if kind == "jax":
-        train_jax(images, labels, int(batch_size))
-    train_torch(kind, images, labels, int(batch_size), int(threads))
+        train_jax(*read_data(folder), int(batch_size))
+    train_torch(kind, folder, int(batch_size), int(threads))
 
 
 if __name__ == "__main__":

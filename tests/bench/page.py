@@ -1,4 +1,4 @@
-"""Runs the benchmarks of BENCHMARKS.md, some ten minutes, and writes that page and its chart: `make bench-page`.
+"""Runs the benchmarks of BENCHMARKS.md, some 25 minutes, and writes that page and its chart: `make bench-page`.
 
     page.py [ROWS]
 
@@ -20,6 +20,7 @@ from pictures import COLOURS, GREY, svg, text  # noqa: E402
 
 NAMES = ["frameworks", "vunet", "pix2pix", "python_data", "outputs", "start"]
 ROWS = TREE / "build" / "bench_rows.jsonl"
+SIDE_BY_SIDE = "Whole programs side by side"
 
 
 def output_of(*words):
@@ -40,6 +41,9 @@ def measure():
     ROWS.unlink(missing_ok=True)
     others, start = Others(), time.monotonic()
     subprocess.run([TREE / "build" / "stepop_bench", *NAMES], check=True, env={**os.environ, "STEPOP_BENCH_ROWS": ROWS})
+    side_by_side = output_of(python, "-B", "tests/bench/side_by_side.py", "--rounds", "5")
+    with open(ROWS, "a") as file:
+        print(json.dumps({"title": SIDE_BY_SIDE}), json.dumps({"table": side_by_side}), sep="\n", file=file)
     about |= {"busy": others.are_busy(), "minutes": round((time.monotonic() - start) / 60)}
     ROWS.write_text(json.dumps(about) + "\n" + ROWS.read_text())
 
@@ -72,6 +76,10 @@ def page(about, parts):
              "missing: it needs chainer, which no longer installs.", "",
              "![How many times as fast stepop is as other frameworks](benchmarks.svg)", ""]
     for title, rows in parts.items():
+        if title == SIDE_BY_SIDE:
+            lines += [f"## {title}", "", "LeNet on digits of 28x28 with Adam, the default config, steps a second; in brackets how many times "
+                      "as fast stepop is. Crowded: an endless loop on each processor. By `side_by_side.py`.", "", rows[0]["table"]]
+            continue
         lines += [f"## {title}", "", "| | against | ratio | stepop | the other |", "|---|---|---|---|---|"]
         lines += ["| {what} | {baseline} | {ratio:.2f} | {ours} | {of_baseline} |".format(**row) for row in rows]
         lines.append("")

@@ -1,4 +1,4 @@
-"""LeNet's steps in whole programs side by side: as they are, on one processor, under a quota, crowded.
+"""LeNet's steps in whole programs side by side: as they are, on one processor, under a quota, crowded, from JPEGs.
 
     .venv/bin/python tests/bench/side_by_side.py [--rounds 5] [--seconds 2] [CONDITION ...]
 
@@ -36,22 +36,21 @@ def our_malloc():
 class Stepop:
     """A whole training; its steps a second are those behind the first tenth."""
 
-    def __init__(self, folder, batch):
-        self.folder, self.batch, self.steps = folder, batch, 200
+    def __init__(self, data, batch, steps=200):
+        self.data, self.batch, self.steps, self.first_steps = data, batch, steps, steps
 
     def rate(self, seconds):
         rate = self.train()
-        if self.steps == 200:
-            self.steps = max(200, int(seconds * rate))
+        if self.steps == self.first_steps:
+            self.steps = max(self.steps, int(seconds * rate))
             rate = self.train()
         return rate
 
     def train(self):
         with tempfile.TemporaryDirectory() as logs:
             config = pathlib.Path(logs, "lenet.yaml")
-            data = f"{{class: Idx, images: {self.folder}/images.idx, labels: {self.folder}/labels.idx}}"
             config.write_text(f"iterator: Classifier\nmodel: LeNet\noptimizer: {{class: Adam, lr: 1e-3}}\nlog_ops: []\n"
-                              f"datasets: {{train: {data}}}\nbatch_size: {self.batch}\nnum_steps: {self.steps}\n"
+                              f"datasets: {{train: {self.data}}}\nbatch_size: {self.batch}\nnum_steps: {self.steps}\n"
                               f"log_freq: {max(1, self.steps // 10)}\n")
             subprocess.run([BUILD / "stepop", "-n", "a", "-b", config, "-t", "--logs", logs], check=True,
                            stdout=subprocess.DEVNULL, **NEW_PROCESS)
@@ -63,18 +62,18 @@ class Stepop:
 class Loop:
     """A program that answers a number of steps with the seconds that they took."""
 
-    def __init__(self, command, question, environment=None):
-        self.question, self.steps = question, 0
+    def __init__(self, command, question, environment=None, steps=200):
+        self.question, self.steps, self.first_steps = question, 0, steps
         self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, **(environment or {})}, **NEW_PROCESS)
-        self.ask(20)
+        self.ask(steps // 10)
 
     def ask(self, steps):
         print(self.question.format(steps), file=self.process.stdin, flush=True)
         return steps / float(self.process.stdout.readline())
 
     def rate(self, seconds):
-        self.steps = self.steps or max(20, int(seconds * self.ask(200)))
+        self.steps = self.steps or max(20, int(seconds * self.ask(self.first_steps)))
         return self.ask(self.steps)
 
 
@@ -82,7 +81,7 @@ def programs(folder, batch):
     by_hand = [BUILD / "stepop_bench_by_hand", folder]
     threads = os.environ.get("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
     found = {
-        "stepop": Stepop(folder, batch),
+        "stepop": Stepop(f"{{class: Idx, images: {folder}/images.idx, labels: {folder}/labels.idx}}", batch),
         "by hand, our malloc": Loop(by_hand, f"{batch} {{}}", {"LD_PRELOAD": our_malloc()}),
         "by hand": Loop(by_hand, f"{batch} {{}}"),
         "PyTorch, fused": Loop([PYTHON, "-B", LOOPS, "fused", folder, batch, threads], "{}"),
@@ -93,6 +92,15 @@ def programs(folder, batch):
     return found
 
 
+def programs_of_jpegs(folder, batch):
+    """Each step decodes its images, of about 256x256, and resizes them."""
+    threads = str(len(os.sched_getaffinity(0)))
+    return {
+        "stepop": Stepop(f"{{class: ImageFolder, path: {folder}/jpegs, channels: 1, size: [28, 28]}}", batch, 40),
+        "PyTorch, fused": Loop([PYTHON, "-B", LOOPS, "jpegs", folder, batch, threads], "{}", steps=40),
+    }
+
+
 @contextlib.contextmanager
 def in_condition(name):
     """What is started within it is started so."""
@@ -101,7 +109,7 @@ def in_condition(name):
         if name in ("one thread", "two threads"):
             os.environ["OMP_NUM_THREADS"] = "1" if name == "one thread" else "2"
             cleanup.callback(os.environ.pop, "OMP_NUM_THREADS")
-        if name == "one processor":
+        if name in ("one processor", JPEGS):
             own = os.sched_getaffinity(0)
             os.sched_setaffinity(0, {min(own)})
             cleanup.callback(os.sched_setaffinity, 0, own)
@@ -137,13 +145,14 @@ def remove(group):
         time.sleep(0.1)
 
 
-CONDITIONS = ["one thread", "two threads", "one processor", "quota of one processor", "crowded"]
+JPEGS = "one processor, JPEGs"
+CONDITIONS = ["one thread", "two threads", "one processor", "quota of one processor", "crowded", JPEGS]
 
 
 def measure(condition, folder, arguments):
-    for batch in BATCHES:
+    for batch in BATCHES if condition != JPEGS else BATCHES[-1:]:
         with in_condition(condition):
-            found = programs(folder, batch)
+            found = (programs_of_jpegs if condition == JPEGS else programs)(folder, batch)
             rates = {name: [] for name in found}
             try:
                 for _ in range(arguments.rounds):
@@ -154,12 +163,16 @@ def measure(condition, folder, arguments):
                     if isinstance(program, Loop):
                         program.process.kill()
                         program.process.wait()
-        cells = []
-        for name, of_rounds in rates.items():
-            ratio = statistics.median(ours / other for ours, other in zip(rates["stepop"], of_rounds))
-            cells.append(f"{statistics.median(of_rounds):,.0f}" + ("" if name == "stepop" else f" ({ratio:.2f})"))
-        if condition == arguments.conditions[0] and batch == BATCHES[0]:
+        if not arguments.columns:
+            arguments.columns = list(rates)
             print("| | batch | " + " | ".join(rates) + " |\n" + "|---" * (2 + len(rates)) + "|")
+        cells = []
+        for name in arguments.columns:
+            if name not in rates:
+                cells.append("")
+                continue
+            ratio = statistics.median(ours / other for ours, other in zip(rates["stepop"], rates[name]))
+            cells.append(f"{statistics.median(rates[name]):,.0f}" + ("" if name == "stepop" else f" ({ratio:.2f})"))
         print(f"| {condition} | {batch} | " + " | ".join(cells) + " |", flush=True)
 
 
@@ -169,12 +182,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=2, help="of each portion")
     parser.add_argument("conditions", nargs="*", metavar="CONDITION", help=", ".join(CONDITIONS))
     arguments = parser.parse_args()
-    arguments.conditions = arguments.conditions or CONDITIONS
+    arguments.conditions, arguments.columns = arguments.conditions or CONDITIONS, []
     unknown = set(arguments.conditions) - set(CONDITIONS)
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(CONDITIONS)}")
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([PYTHON, "-B", LOOPS, "data", folder], check=True)
+        if JPEGS in arguments.conditions:
+            subprocess.run([PYTHON, "-B", LOOPS, "write_jpegs", folder], check=True)
         for condition in arguments.conditions:
             measure(condition, folder, arguments)
 

@@ -21,11 +21,7 @@ inline const ScratchFolder& compiled_nets() {
       if (const char* made = std::getenv("STEPOP_COMPILED_NETS"); made != nullptr) {
         std::filesystem::copy(made, folder.path());
       } else {
-        run_python(
-            "import runpy, sys; sys.argv = sys.argv[3:]; runpy.run_path(sys.argv[0], "
-            "run_name='__main__')",
-            {"-", "-", STEPOP_SOURCE_DIR "/tests/models/compiled_nets.py", folder.path(),
-             STEPOP_SOURCE_DIR "/eval_out/python"});
+        write_nets("compiled_nets.py", folder);
       }
     } catch (const std::exception& error) {
       return std::string(error.what());

@@ -21,18 +21,21 @@
 
 namespace stepop {
 
+/// Runs a script of this folder that writes networks into `folder`.
+inline void write_nets(const std::string& script, const ScratchFolder& folder) {
+  run_python(
+      "import runpy, sys; sys.argv = sys.argv[3:]; runpy.run_path(sys.argv[0], "
+      "run_name='__main__')",
+      {"-", "-", STEPOP_SOURCE_DIR "/tests/models/" + script, folder.path(),
+       STEPOP_SOURCE_DIR "/eval_out/python"});
+}
+
 /// What exported_nets.py writes, once for all tests of a file.
 inline const ScratchFolder& exported_nets() {
-  static const ScratchFolder folder;
-  static const bool done = [] {
-    run_python(
-        "import runpy, sys; sys.argv = sys.argv[3:]; runpy.run_path(sys.argv[0], "
-        "run_name='__main__')",
-        {"-", "-", STEPOP_SOURCE_DIR "/tests/models/exported_nets.py", folder.path(),
-         STEPOP_SOURCE_DIR "/eval_out/python"});
-    return true;
-  }();
-  return done ? folder : folder;
+  static const struct Nets : ScratchFolder {
+    Nets() { write_nets("exported_nets.py", *this); }
+  } folder;
+  return folder;
 }
 
 /// `path` is without `.pt2`; `more` are further parameters, `, compiled: true`.
