@@ -91,7 +91,7 @@ tidy: deps-develop  ## clang-tidy on all sources, by .clang-tidy
 bench: deps-test build  ## benchmarks, each a ratio to a named baseline
 	cmake --build --preset release --target bench
 
-bench-page: deps-test build  ## tests/bench/BENCHMARKS.md, some 25 minutes; STEPOP_BENCH_PYTHON: a Python with other frameworks
+bench-page: deps-test build  ## tests/bench/BENCHMARKS.md, some 30 minutes; STEPOP_BENCH_PYTHON: a Python with other frameworks
 	cmake --build --preset release --target stepop_bench
 	.venv/bin/python3 -B tests/bench/page.py
 

@@ -1,4 +1,4 @@
-"""Runs the benchmarks of BENCHMARKS.md, some 25 minutes, and writes that page and its chart: `make bench-page`.
+"""Runs the benchmarks of BENCHMARKS.md, some 30 minutes, and writes that page and its chart: `make bench-page`.
 
     page.py [ROWS]
 
@@ -41,6 +41,7 @@ def measure():
     ROWS.unlink(missing_ok=True)
     others, start = Others(), time.monotonic()
     subprocess.run([TREE / "build" / "stepop_bench", *NAMES], check=True, env={**os.environ, "STEPOP_BENCH_ROWS": ROWS})
+    os.environ.pop("OMP_NUM_THREADS", None)  # it has conditions of its own
     side_by_side = output_of(python, "-B", "tests/bench/side_by_side.py", "--rounds", "5")
     with open(ROWS, "a") as file:
         print(json.dumps({"title": SIDE_BY_SIDE}), json.dumps({"table": side_by_side}), sep="\n", file=file)
