@@ -1,10 +1,12 @@
 #include "tests/bench/training.h"
 
 #include <fmt/format.h>
-#include <exception>
 
+#include <chrono>
 #include <cstdio>
+#include <exception>
 #include <memory>
+#include <thread>
 
 #include "runtime/core/value/yaml_reader.h"
 #include "runtime/train/iterator/splits.h"
@@ -20,6 +22,9 @@ namespace {
 /// On a busy machine fewer rounds must do.
 constexpr size_t kFewestRounds = 10;
 constexpr double kMostSeconds = 20;
+
+/// Threads of the one whose turn it was may look for work for some milliseconds more.
+void let_threads_sleep() { std::this_thread::sleep_for(std::chrono::milliseconds(30)); }
 
 /// Divides a training into rounds of `steps` steps; between them it lets others run.
 class Turns : public Hook {
@@ -37,9 +42,11 @@ class Turns : public Hook {
     const bool is_warm = step > steps_;
     if (is_warm) times_[0].push_back(seconds);
     for (size_t i = 0; step > 0 && i < others_.size(); ++i) {
+      let_threads_sleep();
       const double of_other = others_[i]();
       if (is_warm) times_[i + 1].push_back(of_other);
     }
+    if (step > 0 && !others_.empty()) let_threads_sleep();
     watch_ = Stopwatch();
   }
 
