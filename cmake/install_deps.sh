@@ -124,20 +124,25 @@ install_torch() {
         fail "STEPOP_TORCH is $kind, and $there is of the other kind: rm -r $venv build, and again"
       fi
       ;;
-    *) install_python_packages "$kind" && return ;;
+    *)
+      install_python_packages "$kind"
+      return
+      ;;
   esac
   if [[ $kind == cuda ]]; then
     say "LibTorch for NVIDIA's GPUs, some 3 GB (190 MB for processors alone: STEPOP_TORCH=cpu)"
     install_python_packages "$torch"
     return
   fi
-  make_venv
-  if [[ $(uname -m) == x86_64 ]] && index_answers; then
-    say "LibTorch for processors, some 190 MB, of $processors (for GPUs: STEPOP_TORCH=cuda)"
-    install_python_packages "--extra-index-url=$processors" "$torch+cpu"
-    return
+  if [[ $(uname -m) == x86_64 ]]; then
+    make_venv
+    if index_answers; then
+      say "LibTorch for processors, some 190 MB, of $processors (for GPUs: STEPOP_TORCH=cuda)"
+      install_python_packages "--extra-index-url=$processors" "$torch+cpu"
+      return
+    fi
+    say "LibTorch as pip finds it, as $processors does not answer: PyPI's is the one for GPUs, some 3 GB"
   fi
-  say "LibTorch as pip finds it, as $processors does not answer: PyPI's is the one for GPUs, some 3 GB"
   install_python_packages "$torch"
 }
 

@@ -2,6 +2,7 @@
 // install.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -30,7 +31,7 @@ struct Tree {
     folder.write(".venv/bin/python3",
                  "#!/bin/bash\ncase \"$*\" in\n"
                  "  '-m pip --version') ;;\n"
-                 "  '-m pip install'*) echo \"pip ${*:4}\" >>called ;;\n"
+                 "  '-m pip install'*) echo \"pip ${*:4}\" >>called; exit $PIP ;;\n"
                  "  *) exec python3 \"$1\" \"$2\" \"$INDEX\" \"$4\" ;;\n"
                  "esac\n");
   }
@@ -128,6 +129,16 @@ TEST_CASE("LibTorch for GPUs comes with NVIDIA's driver, and another one by a va
     tree.folder.write("bin/nvidia-smi", "#!/bin/bash\n");
   }
   CHECK(tree.pip(kIndex) == kPip + "torch==2.13.0\n");
+}
+
+TEST_CASE("where pip cannot install what was asked for, nothing else is installed") {
+  const Tree tree;
+  tree.install_packages();
+  const std::string variables = "INSTALLED=\"$(cat installed)\" PIP=1 " + std::string(kIndex);
+  for (const char* asked : {"torch==2.11.0", "cpu", "cuda"}) {
+    CHECK(tree.run(variables + "STEPOP_TORCH=" + asked).exit_code == 1);
+    CHECK(std::ranges::count(tree.called(), '\n') == 1);
+  }
 }
 
 TEST_CASE("a LibTorch that is there stays, and is not changed for one of the other kind") {

@@ -10,10 +10,10 @@ cd "$(dirname "$0")/../.."
 system=${1:?expected a system: bookworm, trixie or noble}
 shift
 (($#)) || set -- "make demo" "make test"
-case $system in
-  noble) mirror=http://archive.ubuntu.com/ubuntu keys=/usr/share/keyrings/ubuntu-archive-keyring.gpg keys_of=ubuntu-keyring ;;
-  *) mirror=http://deb.debian.org/debian keys=/usr/share/keyrings/debian-archive-keyring.gpg keys_of=debian-archive-keyring ;;
-esac
+[[ $system == noble ]] && keys=ubuntu-archive-keyring keys_of=ubuntu-keyring || keys=debian-archive-keyring keys_of=$keys
+keys=/usr/share/keyrings/$keys.gpg
+script=()
+[[ -e /usr/share/debootstrap/scripts/$system ]] || script=("" gutsy)  # of every Ubuntu: its own mirror
 fail() { echo "systems: $*" >&2; exit 1; }
 ((EUID == 0)) || fail "only root can make a root"
 command -v debootstrap >/dev/null || fail "apt-get install debootstrap"
@@ -33,7 +33,7 @@ exec 3>"$folder/summary.txt"
 say() { echo "$*" | tee -a "$log" >&3; echo "systems: $*"; }
 
 echo "systems: $system, $root"
-debootstrap --variant=minbase --include=ca-certificates,git,make,sudo "--keyring=$keys" "$system" "$root" "$mirror" >>"$log" 2>&1 ||
+debootstrap --variant=minbase --include=ca-certificates,git,make,sudo "--keyring=$keys" "$system" "$root" "${script[@]}" >>"$log" 2>&1 ||
   fail "debootstrap failed: $log"
 [[ $system != noble ]] || sed -i 's/ main.*/ main universe/' "$root/etc/apt/sources.list"
 cp /etc/resolv.conf /etc/hosts "$root/etc/"

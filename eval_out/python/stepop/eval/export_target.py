@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from typing import Any, NamedTuple
 
 from stepop.eval.export_compile_check import TOLERANCES
@@ -58,28 +58,17 @@ class Target(NamedTuple):
 
 
 @contextlib.contextmanager
-def replaced(table: dict[Any, Any], operation: Any, instead: Any = None) -> Iterator[None]:
-    """Takes an operation out of one of inductor's tables, or puts something else there."""
-    own = table.pop(operation, None)
+def replaced(table: MutableMapping[Any, Any], key: Any, instead: Any = None) -> Iterator[None]:
+    """Takes an entry out of a table, such as an operation out of one of inductor's, or puts something else there."""
+    own = table.pop(key, None)
     if instead is not None:
-        table[operation] = instead
+        table[key] = instead
     try:
         yield
     finally:
-        table.pop(operation, None)
+        table.pop(key, None)
         if own is not None:
-            table[operation] = own
-
-
-@contextlib.contextmanager
-def without_variable(name: str) -> Iterator[None]:
-    """Takes a variable out of the environment."""
-    own = os.environ.pop(name, None)
-    try:
-        yield
-    finally:
-        if own is not None:
-            os.environ[name] = own
+            table[key] = own
 
 
 @contextlib.contextmanager
@@ -103,7 +92,7 @@ def inductor_settings(target: Target = Target()) -> Iterator[None]:
     try:
         with (torch._inductor.config.patch(target.options()), torch._functorch.config.patch(backward_pass_autocast="off"),
               replaced(decompositions, aten.embedding_dense_backward.default),  # whose own kernel adds in one order
-              replaced(lowerings, backward, librarys_backward), without_variable("CI")):
+              replaced(lowerings, backward, librarys_backward), replaced(os.environ, "CI")):
             yield
     finally:
         torch.use_deterministic_algorithms(was_deterministic)
