@@ -23,7 +23,7 @@ constexpr const char* kPlace = "eval/evaluators";
 
 constexpr const char* kFid =
     "it is fid here: {type: fid, real: hq, fake: gen, features: inception.pt}, of pictures that "
-    "the steps make of the validation split";
+    "the steps make of the validation split, or with dataset: NAME of datasets/NAME";
 constexpr const char* kSound = "it needs networks for sound that only its author has";
 
 /// DL-Art-School's evaluators that do not exist here, and why.
@@ -94,6 +94,61 @@ Logs evaluator_over_split(const CallbackArguments& arguments) {
 STEPOP_REGISTER(callbacks(), kEvaluatorCallback, evaluator_over_split,
                 {"What an evaluator of an ExtensibleTrainer says of the whole split.", {}});
 
+/// The split that the evaluator at `params` measures alone; empty without `dataset`.
+std::string read_dataset(const Config& params) {
+  constexpr const char* kKey = "dataset";
+  if (!params.has(kKey)) return {};
+  const Config all = params.root().at("datasets");
+  if (!params.peek(kKey)->is_text()) {
+    throw params.error(kKey,
+                       fmt::format("expected the name of one of datasets, such as faces for "
+                                   "datasets: {{faces: {{class: ImageFolder, ...}}}}, found {}",
+                                   params.peek(kKey)->describe()));
+  }
+  auto name = params.get<std::string>(kKey);
+  if (name == "train") {
+    throw params.error(kKey, "is what a training learns from; an evaluation has another name");
+  }
+  if (!all.has(name)) {
+    throw params.error(
+        kKey, fmt::format("there is no datasets/{}; there are: {}", name, list_text(all.keys())));
+  }
+  return name;
+}
+
+/// The places of the evaluations of a split that are on: `eval_hook`, `evaluations/test`.
+std::vector<std::string> evaluations_of(const Config& config, const std::string& split) {
+  std::vector<std::string> all{"eval_hook"};
+  for (const auto& name : config.at("evaluations").keys()) {
+    all.push_back(join_path("evaluations", name));
+  }
+  std::erase_if(all, [&](const std::string& place) {
+    const Value* evaluation = config.peek(place);
+    if (evaluation != nullptr && !evaluation->is_map()) return true;  // null, or a mistake
+    const std::string key = place + "/eval_op";
+    const std::string op = config.has(key) ? config.get<std::string>(key) : "validation/eval_op";
+    return !op.starts_with(split + "/");
+  });
+  return all;
+}
+
+/// Has the evaluator's dataset evaluated, and its metric of the split found there alone.
+void plan_evaluation(const Config& config, const EvaluatorPart& part) {
+  if (part.dataset.empty()) return;
+  const std::string place = join_path("evaluations", part.dataset);
+  const bool is_named = config.peek(place) != nullptr;  // null switches it off
+  if (!is_named && evaluations_of(config, part.dataset).empty()) {
+    config.set_default(place + "/eval_op", part.dataset + "/eval_op");
+    if (const Value* freq = config.peek("eval_hook/freq")) {
+      config.set_default(place + "/freq", *freq);
+    }
+  }
+  if (!part.is_over_split) return;
+  for (const auto& each : evaluations_of(config, part.dataset)) {
+    config.set_default(fmt::format("{}/eval_callbacks/{}", each, part.name), kEvaluatorCallback);
+  }
+}
+
 }  // namespace
 
 std::vector<EvaluatorPart> build_evaluators(const Context& context, Keys& keys) {
@@ -119,6 +174,7 @@ std::vector<EvaluatorPart> build_evaluators(const Context& context, Keys& keys) 
     if (params.has("for")) ports.module(params, "for");  // throws for an unknown network
     part.evaluator = kind.make(params, ports);
     part.is_over_split = static_cast<bool>(kind.over_split);
+    part.dataset = read_dataset(params);
     part.reads = ports.all_read();
     if (!ports.all_written().empty()) {
       throw UsageError(
@@ -126,6 +182,7 @@ std::vector<EvaluatorPart> build_evaluators(const Context& context, Keys& keys) 
                       "goes into the outputs",
                       part.place));
     }
+    plan_evaluation(config, part);
     made.push_back(std::move(part));
   }
   if (!made.empty() && !config.has("datasets/validation") && !config.has("evaluations")) {

@@ -60,11 +60,11 @@ class ExtensibleTrainer : public Iterator {
     set_visuals_op();
   }
 
-  /// The evaluators that have a metric of the whole split.
+  /// The evaluators that have a metric of the whole split, of any split.
   OrderedMap<std::string> eval_callbacks() const override {
     OrderedMap<std::string> callbacks;
     for (const auto& part : runner_->evaluators()) {
-      if (part.is_over_split) callbacks.set(part.name, kEvaluatorCallback);
+      if (part.is_over_split && part.dataset.empty()) callbacks.set(part.name, kEvaluatorCallback);
     }
     return callbacks;
   }

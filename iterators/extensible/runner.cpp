@@ -242,7 +242,7 @@ Scalars Runner::evaluate(const Batch& batch, int64_t iteration) {
 
 void Runner::measure(int64_t iteration, EvalOutputs& made) {
   for (auto& part : evaluators_) {
-    if (!part.gate.is_open(iteration)) continue;
+    if (!part.measures(context_.position.split) || !part.gate.is_open(iteration)) continue;
     in_place(part, [&] {
       part.evaluator->evaluate(states_.front(), {iteration, /*is_training=*/false}, part.name,
                                made);

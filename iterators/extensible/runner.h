@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,8 +29,8 @@ class Runner {
   /// Sets the number of parts into which the next batches are split.
   void set_parts(int64_t parts) { parts_ = parts; }
 
-  /// Checks for keys that nothing makes, given the keys of `batch`. Each set of keys is checked
-  /// once; in the training split, the pictures are checked too.
+  /// Checks for keys that nothing makes, given the keys of `batch`. Each set of keys of a split is
+  /// checked once; in the training split, the pictures are checked too.
   void check(const Batch& batch);
 
   /// Runs one iteration with the updates of its steps. Returns the losses.
@@ -41,7 +42,8 @@ class Runner {
   /// Runs an evaluation: parts for training only are left out.
   Scalars evaluate(const Batch& batch, int64_t iteration);
 
-  /// Adds to `made` the values of the evaluators that are on, for the last batch of `evaluate`.
+  /// Adds to `made` the values of the evaluators that are on and for this split, for the last batch
+  /// of `evaluate`.
   void measure(int64_t iteration, EvalOutputs& made);
 
   /// A table of the parts that `batch` runs through: for each part the keys that it reads and
@@ -86,10 +88,8 @@ class Runner {
   std::vector<StepState> states_;  ///< One for each part of the current batch.
   std::vector<double> shares_;     ///< Each part's share of the batch's examples.
   std::vector<int64_t> begins_;    ///< The first example of each part, and the batch size.
-  /// The keys of batches that were checked, in evaluations and in training.
-  std::vector<std::vector<std::string>> checked_;
-  std::vector<std::vector<std::string>> checked_in_training_;
-  Trace* trace_ = nullptr;  ///< Used by `table` only.
+  std::map<std::string, std::vector<std::vector<std::string>>> checked_;  ///< Keys, by split.
+  Trace* trace_ = nullptr;                                                ///< Used by `table` only.
 };
 
 /// Joins the values of a batch's parts into [B, ...]; undefined without parts.

@@ -16,8 +16,8 @@ namespace stepop::extensible {
 /// The keys of batches, and the keys that any part makes.
 std::vector<std::string> Runner::known_with(const std::vector<std::string>& given) const {
   std::vector<std::string> known = given;
-  for (const auto* checked : {&checked_, &checked_in_training_}) {
-    for (const auto& earlier : *checked) known.insert(known.end(), earlier.begin(), earlier.end());
+  for (const auto& [split, checked] : checked_) {
+    for (const auto& earlier : checked) known.insert(known.end(), earlier.begin(), earlier.end());
   }
   const auto add = [&](const Part& part) {
     for (const auto& use : part.writes) known.push_back(keys_.name(use.slot));
@@ -60,8 +60,9 @@ void Runner::check_visuals(const std::vector<std::string>& known) const {
 }
 
 void Runner::check(const Batch& batch) {
-  const bool is_training = context_.position.split == "train";
-  auto& checked = is_training ? checked_in_training_ : checked_;
+  const std::string& split = context_.position.split;
+  const bool is_training = split == "train";
+  auto& checked = checked_[split];
   const auto has_these_names = [&](const std::vector<std::string>& names) {
     return std::ranges::equal(
         names, batch.tensors(), {}, {},
@@ -78,7 +79,9 @@ void Runner::check(const Batch& batch) {
   check_visuals(known);
   std::vector<const Part*> behind;
   if (!is_training) {
-    for (const auto& part : evaluators_) behind.push_back(&part);
+    for (const auto& part : evaluators_) {
+      if (part.measures(split)) behind.push_back(&part);
+    }
   }
   const bool has_parts = parts_ > 1 || context_.config.has("train/mod_batch_factor");
   check_flow(steps_, behind, keys, given, is_training, has_parts);
