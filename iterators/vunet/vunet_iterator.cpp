@@ -89,6 +89,7 @@ class VUNetIterator : public Iterator {
   struct Params {
     std::string eval_mode = "train";
     int64_t transfer_appearances = 5;
+    bool eval_inputs = true;
 
     void declare(Parameters& p) {
       p.describe({"losses/<name>",
@@ -99,6 +100,8 @@ class VUNetIterator : public Iterator {
       p.add("eval_mode", eval_mode, "outside of training",
             one_of({"train", "appearance_transfer", "sample_appearance"}));
       p.add("transfer_appearances", transfer_appearances, "rows of a transfer matrix", at_least(1));
+      p.add("eval_inputs", eval_inputs,
+            "eval_op also writes appearance, pose and target of each example");
     }
   };
 
@@ -108,7 +111,8 @@ class VUNetIterator : public Iterator {
         update_(context.update()),
         criterion_(context),
         eval_mode_(VUNet::mode_of(params.eval_mode)),
-        appearances_(params.transfer_appearances) {}
+        appearances_(params.transfer_appearances),
+        writes_inputs_(params.eval_inputs) {}
 
   StepOps step_op(const Batch& batch) override {
     const VUNet::Inputs inputs{batch["stickman"], batch["appearance"]};
@@ -130,8 +134,13 @@ class VUNetIterator : public Iterator {
       return logs;
     };
     ops.eval_op = [=, this] {
-      EvalOutputs made{.outputs = {{"prediction", prediction.image}, {"sample", sample(inputs)}},
-                       .labels = {}};
+      EvalOutputs made;
+      if (writes_inputs_) {
+        made.outputs = {
+            {"appearance", inputs.appearance}, {"pose", inputs.pose}, {"target", batch["target"]}};
+      }
+      made.outputs.set("prediction", prediction.image);
+      made.outputs.set("sample", sample(inputs));
       for (const auto& [name, values] : losses.instances) made.labels.set(name, values);
       return made;
     };
@@ -191,6 +200,7 @@ class VUNetIterator : public Iterator {
   Criterion criterion_;
   Mode eval_mode_;
   int64_t appearances_;
+  bool writes_inputs_;
 };
 
 STEPOP_REGISTER_ITERATOR(VUNetIterator,

@@ -98,13 +98,28 @@ TEST_CASE("VUNet's losses are weighed by the step, logged by batch and written b
   CHECK(logs == 4);
 
   const EvalFile outputs = outputs_after(run, 4);
-  CHECK((outputs.keys() == std::vector<std::string>{"labels/KL", "labels/color_L1",
-                                                    "labels/color_gradient", "labels/total",
-                                                    "outputs/prediction", "outputs/sample"}));
+  CHECK((outputs.keys() ==
+         std::vector<std::string>{"labels/KL", "labels/color_L1", "labels/color_gradient",
+                                  "labels/total", "outputs/appearance", "outputs/pose",
+                                  "outputs/prediction", "outputs/sample", "outputs/target"}));
+  Random random(0);
+  const Example last = run.session.context().dataset("validation").get(5, random);
+  CHECK(outputs.read("outputs/appearance", 5, 1)[0].equal(last.tensors.at("appearance")));
+  CHECK(outputs.read("outputs/pose", 5, 1)[0].equal(last.tensors.at("stickman")));
+  CHECK(outputs.read("outputs/target", 5, 1)[0].equal(last.tensors.at("target")));
   CHECK(at::allclose(outputs.read("labels/total"),
                      2 * outputs.read("labels/color_L1") + 0.5 * outputs.read("labels/KL")));
   CHECK((outputs.read("outputs/prediction").sizes() == at::IntArrayRef{6, 3, 32, 32}));
   CHECK((outputs.read("outputs/sample").sizes() == at::IntArrayRef{6, 3, 32, 32}));
+}
+
+TEST_CASE("an evaluation without its inputs has what the network made alone") {
+  TestRun run(vunet_config(std::string(kLosses) + "eval_inputs: false\n"));
+  run.train();
+  const EvalFile outputs = outputs_after(run, 4);
+  CHECK((outputs.keys() == std::vector<std::string>{"labels/KL", "labels/color_L1",
+                                                    "labels/color_gradient", "labels/total",
+                                                    "outputs/prediction", "outputs/sample"}));
 }
 
 TEST_CASE("every part of a VUNet is trained but the block that no group uses") {
