@@ -99,7 +99,9 @@ class Classifier : public Iterator {
     return {
         .train_op =
             [=, this] {
-              update_.step(cross_entropy(logits, target, options));
+              update_.step(cross_entropy(logits, target, options), [=, this] {
+                return cross_entropy(model_->forward(input), target, options);
+              });
               metrics_.update(logits, hard_classes(target));
             },
         .log_op =

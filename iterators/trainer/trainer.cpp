@@ -77,7 +77,7 @@ StepOps LossModelTrainer::step_op(const Batch& batch) {
   StepOps ops;
   if (get_split() == "train" && at::GradMode::is_enabled()) {
     const LossOutput output = forward(inputs, /*trains=*/true);
-    ops.train_op = [=, this] { return train(output); };
+    ops.train_op = [=, this] { return train(output, inputs); };
     ops.log_op = [] { return Logs{}; };  // the scalars from train_op are logged
   } else {
     ops.log_op = [=, this] {
@@ -99,11 +99,11 @@ LossOutput LossModelTrainer::forward(const Batch& batch, bool trains) {
   return output;
 }
 
-Scalars LossModelTrainer::train(const LossOutput& output) {
+Scalars LossModelTrainer::train(const LossOutput& output, const Batch& inputs) {
   before_forward(/*trains=*/true);  // an op of another split may have run in between
   const WeightedMean loss = loss_of(output).mean();
   const Scalars scalars = scalars_of(output, loss, loss_name());
-  update().step(loss);
+  update().step(loss, [&] { return loss_of(forward(inputs, /*trains=*/true)).mean(); });
   return scalars;
 }
 

@@ -36,7 +36,7 @@ class LossModelTrainer : public Iterator {
   LossOutput forward(const Batch& batch, bool trains);
 
  private:
-  Scalars train(const LossOutput& output);
+  Scalars train(const LossOutput& output, const Batch& inputs);
   EvalOutputs evaluate(const Batch& batch);
 
   std::shared_ptr<LossModel> model_;

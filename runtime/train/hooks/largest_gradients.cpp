@@ -100,7 +100,7 @@ class LargestGradients : public Hook {
     for (const auto& [name, parameter] : parameters) {
       if (!parameter.grad().defined()) continue;
       measured.layers.push_back(layer_of(name));
-      gradients.push_back(parameter.grad());
+      gradients.push_back(numbers_of(parameter.grad()));
     }
     if (gradients.empty()) return;
     for (const auto& norm : at::_foreach_norm(gradients, 2)) {

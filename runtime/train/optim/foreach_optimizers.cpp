@@ -9,8 +9,12 @@
 #include <ATen/ops/_foreach_sign.h>
 #include <ATen/ops/_foreach_sqrt.h>
 #include <ATen/ops/_fused_adagrad.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -201,6 +205,108 @@ class Lion : public ForeachOptimizer {
 
 STEPOP_REGISTER_OPTIMIZER(
     Lion, {"Lion (Chen et al. 2023): the sign of a momentum, with decoupled weight decay."});
+
+/// Polyak and Juditsky 1992.
+class ASGD : public ForeachOptimizer {
+ public:
+  struct Params : OptimizerParams {
+    double lambd = 1e-4;
+    double alpha = 0.75;
+    double t0 = 1e6;
+
+    Params() { lr = 1e-2; }
+    void declare(Parameters& p) {
+      p.add("lambd", lambd, "how fast the rate falls, and a decay of the weights", at_least(0));
+      p.add("alpha", alpha, "the power of the rate's fall", at_least(0));
+      p.add("t0", t0, "updates before ax, in the checkpoint, becomes an average", at_least(0));
+    }
+  };
+
+  ASGD(const Params& params, const Config& config, NamedParameters parameters)
+      : ForeachOptimizer(config, std::move(parameters),
+                         {.lr = params.lr,
+                          .weight_decay = params.weight_decay,
+                          .slots = {"ax", "eta"},
+                          .first_update_differs = true}),
+        p_(params) {}
+
+ private:
+  at::Tensor make_slot(const Bucket& bucket, size_t slot, size_t i) const override {
+    if (slot == 0) return ForeachOptimizer::make_slot(bucket, slot, i);
+    return at::zeros({}, at::kDouble);
+  }
+
+  void change(const Bucket& bucket, double lr, double weight_decay) override {
+    const Tensors gradients = decayed(bucket, weight_decay);
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      const at::Tensor& parameter = bucket.parameters[i];
+      double& eta = *bucket.slots[1][i].mutable_data_ptr<double>();
+      if (bucket.is_first[i] != 0) eta = lr;
+      parameter.mul_(1 - p_.lambd * eta).add_(gradients[i], -eta);
+      const auto step = bucket.steps[i].item<double>();
+      const double share = 1 / std::max(1.0, step - 1 - p_.t0);
+      bucket.slots[0][i].lerp_(parameter, share);
+      eta = lr / std::pow(1 + p_.lambd * lr * step, p_.alpha);
+    }
+  }
+
+  Params p_;
+};
+
+STEPOP_REGISTER_OPTIMIZER(ASGD,
+                          {"SGD with a falling rate and an average of the weights (Polyak and "
+                           "Juditsky 1992), as torch.optim.ASGD."});
+
+/// Riedmiller and Braun 1993.
+class Rprop : public ForeachOptimizer {
+ public:
+  struct Params : OptimizerParams {
+    std::array<double, 2> etas = {0.5, 1.2};
+    std::array<double, 2> step_sizes = {1e-6, 50};
+
+    Params() { lr = 1e-2; }
+    void declare(Parameters& p) {
+      p.add("etas", etas, "factors of a weight's step where its gradient's sign changes, and not",
+            above(0));
+      p.add("step_sizes", step_sizes, "the smallest and the largest step; the first is lr",
+            at_least(0));
+    }
+  };
+
+  Rprop(const Params& params, const Config& config, NamedParameters parameters)
+      : ForeachOptimizer(
+            config, std::move(parameters),
+            {.lr = params.lr, .slots = {"prev", "step_size"}, .first_update_differs = true}),
+        p_(params) {
+    refuse_weight_decay(config, "Rprop");
+    if (p_.etas[0] >= 1 || p_.etas[1] <= 1) {
+      throw config.error("etas", "expected one below 1 and one above");
+    }
+  }
+
+ private:
+  void change(const Bucket& bucket, double lr, double /*weight_decay*/) override {
+    for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+      const at::Tensor& before = bucket.slots[0][i];
+      const at::Tensor& size = bucket.slots[1][i];
+      if (bucket.is_first[i] != 0) size.fill_(lr);
+      const at::Tensor turn = bucket.gradients[i].mul(before);
+      const at::Tensor has_turned = turn.lt(0);
+      size.mul_(at::where(has_turned, p_.etas[0], 1.0))
+          .mul_(at::where(turn.gt(0), p_.etas[1], 1.0))
+          .clamp_(p_.step_sizes[0], p_.step_sizes[1]);
+      before.copy_(bucket.gradients[i]).masked_fill_(has_turned, 0);
+      bucket.parameters[i].addcmul_(before.sign(), size, -1);
+    }
+  }
+
+  Params p_;
+};
+
+STEPOP_REGISTER_OPTIMIZER(
+    Rprop,
+    {"Rprop (Riedmiller and Braun 1993): steps by the signs of gradients of a whole dataset, "
+     "as torch.optim.Rprop."});
 
 }  // namespace
 }  // namespace stepop

@@ -170,6 +170,7 @@ void check_weights(const State& state, const FiniteNames& names, int64_t global_
 }
 
 bool is_finite(const at::Tensor& tensor) {
+  if (tensor.is_sparse()) return is_finite(tensor._values());
   const int64_t count = tensor.numel();
   if (can_scan(tensor)) {
     // A finite sum has finite parts; a sum that is not finite may have overflowed.
@@ -180,6 +181,7 @@ bool is_finite(const at::Tensor& tensor) {
 }
 
 double first_non_finite(const at::Tensor& tensor) {
+  if (tensor.is_sparse()) return first_non_finite(tensor._values());
   const at::Tensor numbers = tensor.detach().to(at::kCPU, at::kDouble).contiguous();
   const double* begin = numbers.const_data_ptr<double>();
   for (int64_t i = 0; i < numbers.numel(); ++i) {

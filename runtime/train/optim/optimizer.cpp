@@ -27,6 +27,10 @@ OptimizerRegistry& optimizers() {
   return registry;
 }
 
+at::Tensor numbers_of(const at::Tensor& gradient) {
+  return gradient.is_sparse() ? gradient._values() : gradient;
+}
+
 void AdamParams::declare(Parameters& p) {
   p.add("betas", betas, "decay of the averages of the gradient and of its square",
         at_least(0).below(1));
@@ -103,7 +107,7 @@ std::vector<std::vector<at::Tensor>> Optimizer::gradients_by_group() const {
     std::vector<at::Tensor> gradients;
     for (const Bucket& bucket : group.buckets) {
       for (const auto& parameter : bucket.parameters) {
-        if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+        if (parameter.grad().defined()) gradients.push_back(numbers_of(parameter.grad()));
       }
     }
     if (!gradients.empty()) groups.push_back(std::move(gradients));
@@ -128,6 +132,24 @@ void Optimizer::make_slots() const {
 
 at::Tensor Optimizer::make_slot(const Bucket& bucket, size_t /*slot*/, size_t i) const {
   return at::zeros_like(bucket.parameters[i].detach());
+}
+
+void Optimizer::step_again(double /*lr*/, double /*loss*/,
+                           const std::function<double()>& /*again*/) {
+  throw Error("this optimizer computes the loss once in a step");
+}
+
+void Optimizer::refuse_weight_decay(const Config& config, const char* name) {
+  const auto refuse_in = [&](const Config& place) {
+    if (!place.has("weight_decay")) return;
+    const Value& value = *place.peek("weight_decay");
+    if ((value.is_int() && value.as_int() == 0) || (value.is_float() && value.as_float() == 0)) {
+      return;
+    }
+    throw place.error("weight_decay", fmt::format("{} has none: leave it out", name));
+  };
+  refuse_in(config);
+  for (const Config& group : places_of_groups(config)) refuse_in(group);
 }
 
 std::vector<const Optimizer::Bucket*> Optimizer::buckets() const {
@@ -187,6 +209,11 @@ void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay) {
     gradient = bucket.is_own[i] ? parameter.grad() : at::Tensor();
     if (!gradient.defined()) {
       ++missing;
+    } else if (gradient.is_sparse()) {
+      if (traits_.takes_sparse) continue;
+      throw Error(
+          "a gradient is sparse, as of an embedding with sparse(true): class: SparseAdam takes it, "
+          "or leave sparse out");
     } else if (gradient.strides() != parameter.strides()) {
       // The kernels walk both tensors in the order of memory. Autograd's gradients have the
       // parameter's strides; this line is for a gradient that was set by hand.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,17 @@ class Optimizer {
   /// is 1, parameters and state stay as they are, and the host does not have to wait.
   void step(int64_t global_step, const at::Tensor& found_inf = {});
 
+  /// Whether a step computes the loss several times: it is made by the second `step`.
+  bool evaluates_again() const { return traits_.evaluates_again; }
+
+  /// The same for such an optimizer: `loss` is that of the gradients; `evaluate` computes the loss
+  /// and the gradients anew, with the weights of that moment. When it throws, weights and state are
+  /// as before, and the exception is passed on.
+  void step(int64_t global_step, double loss, const std::function<double()>& evaluate) {
+    make_slots();
+    step_again(lr(global_step), loss, evaluate);
+  }
+
   /// A learning rate or a weight decay that a schedule made infinite or NaN as a float32 at a step;
   /// nothing when all numbers are finite.
   struct BadRate {
@@ -70,7 +82,7 @@ class Optimizer {
   /// `has_averages`.
   virtual std::vector<std::pair<at::Tensor, at::Tensor>> averages() const { return {}; }
 
-  /// The gradients that exist, for each group with at least one.
+  /// The gradients that exist, for each group with at least one; of a sparse one its rows.
   std::vector<std::vector<at::Tensor>> gradients_by_group() const;
 
   /// The optimised parameters. A tensor with several names is listed once, under the first name.
@@ -96,6 +108,8 @@ class Optimizer {
     bool reads_adapt = false;           ///< Groups may have `adapt`.
     /// Default of the key `adamw_lr`; without it there is no such key.
     std::optional<double> adamw_lr = std::nullopt;
+    bool takes_sparse = false;     ///< `update` takes sparse gradients, which others cannot.
+    bool evaluates_again = false;  ///< `step_again` is used in the place of `update`.
   };
 
   /// Parameters of one group, device and type, which one fused call updates. Entry i of every list
@@ -121,6 +135,12 @@ class Optimizer {
 
   /// One fused call for `bucket`, whose lists are never empty.
   virtual void update(const Bucket& bucket, double lr, double weight_decay) = 0;
+
+  /// A step of an optimizer that computes the loss several times.
+  virtual void step_again(double lr, double loss, const std::function<double()>& evaluate);
+
+  /// Throws UsageError when `config` gives a weight decay to an optimizer that has none.
+  static void refuse_weight_decay(const Config& config, const char* name);
 
   /// A slot's tensor for parameter i before its first update, zeros; undefined when this parameter
   /// has no such slot.
@@ -160,6 +180,10 @@ class Optimizer {
   mutable bool has_slots_ = false;
   Bucket partial_;  ///< Scratch for a bucket in which some gradients are missing.
 };
+
+/// The numbers of a gradient, which a change of them changes: of a sparse one, which must be
+/// coalesced, its rows.
+at::Tensor numbers_of(const at::Tensor& gradient);
 
 using OptimizerRegistry = Registry<std::unique_ptr<Optimizer>(const Config&, NamedParameters)>;
 OptimizerRegistry& optimizers();

@@ -1,5 +1,6 @@
 // The parameters of an optimizer: their names, and the groups with values of their own.
 
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

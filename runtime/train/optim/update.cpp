@@ -215,6 +215,13 @@ void Update::run_backward(const WeightedMean& mean, bool retain_graph, bool is_o
   } else if (device_check_ && world_ == nullptr) {
     device_check_->add_loss(checkable(mean));
   }
+  pass_back(loss, seed_of(mean, share), retain_graph, is_only_one);
+  is_pending_ = true;
+}
+
+/// The backward pass of `loss`, for the update's parameters alone.
+void Update::pass_back(const at::Tensor& loss, const at::Tensor& seed, bool retain_graph,
+                       bool is_only_one) {
   tensors_.clear();
   for (const auto& [name, parameter] : optimizer_->parameters()) {
     if (parameter.requires_grad()) tensors_.push_back(parameter);
@@ -223,7 +230,6 @@ void Update::run_backward(const WeightedMean& mean, bool retain_graph, bool is_o
     throw Error("none of the update's parameters requires a gradient; they are: " +
                 list_names(optimizer_->parameters()));
   }
-  const at::Tensor seed = seed_of(mean, share);
   // The backward pass takes the types of the forward pass (torch.autocast asks for the same).
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const auto backward = [&] {
@@ -240,11 +246,17 @@ void Update::run_backward(const WeightedMean& mean, bool retain_graph, bool is_o
     rethrow_from_backward(name_);
   }
   tensors_.clear();
-  is_pending_ = true;
 }
 
 /// The gradients and the weights of all processes; the overlap has already summed gradients.
 void Update::sum_gradients() {
+  for (const auto& [name, parameter] : optimizer_->parameters()) {
+    if (!parameter.grad().defined() || !parameter.grad().is_sparse()) continue;
+    throw Error(fmt::format(
+        "{}: the gradient of {} is sparse, which several processes do not add up: an embedding "
+        "without sparse, or one process",
+        name_, name));
+  }
   const bool is_summed = std::exchange(is_summed_, false);
   if (is_summed && !weights_.are_given()) return;
   const Span span(profile_, "sums of gradients");
@@ -265,8 +277,10 @@ void Update::apply() {
   if (world_ != nullptr) sum_gradients();
   tensors_.clear();
   for (const auto& [name, parameter] : optimizer_->parameters()) {
-    const at::Tensor& gradient = parameter.grad();
-    if (gradient.defined()) tensors_.push_back(gradient);
+    at::Tensor& gradient = parameter.mutable_grad();
+    if (!gradient.defined()) continue;
+    if (gradient.is_sparse()) gradient = gradient.coalesce();  // each row once
+    tensors_.push_back(numbers_of(gradient));
   }
   if (tensors_.empty()) {
     throw Error(fmt::format(
@@ -282,11 +296,10 @@ void Update::apply() {
       watch(optimizer_->parameters());
     }
   }
-  const bool is_made = !is_overflow && clip();
+  const bool is_allowed = !is_overflow && clip();
   tensors_.clear();
-  if (is_made) {
-    clear_when_due(global_step);
-    optimizer_->step(global_step, found_inf_);
+  if (is_allowed) clear_when_due(global_step);
+  if (is_allowed && step_optimizer(global_step)) {
     if (shards_) {
       const Span share(profile_, "weights of the other processes");
       shards_->share();

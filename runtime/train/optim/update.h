@@ -67,6 +67,12 @@ class Update {
   /// per batch when gradients are accumulated.
   void step(const WeightedMean& loss);
 
+  /// The same for an optimizer that computes the loss several times in a step, such as LBFGS:
+  /// `again` computes it with the weights of that moment. Other optimizers do not call it. Throws
+  /// Error where such a step is not possible: with `accumulate`, several processes, float16,
+  /// clipping and in a graph of the device.
+  void step(const WeightedMean& loss, const std::function<WeightedMean()>& again);
+
   /// Adds the gradients of `loss` to the gradients of this update's parameters. No other tensor
   /// gets a gradient: a generator's loss leaves nothing in the discriminator. `retain_graph` allows
   /// a second backward through the same graph.
@@ -178,6 +184,8 @@ class Update {
   void load_pending(const State& pending);
   void show_loss(const WeightedMean& loss);
   void run_backward(const WeightedMean& mean, bool retain_graph, bool is_only_one, double share);
+  void pass_back(const at::Tensor& loss, const at::Tensor& seed, bool retain_graph,
+                 bool is_only_one);
   at::Tensor seed_of(const WeightedMean& mean, double share);
   void sum_gradients();
   NonFinite shared_finding(NonFinite own);
@@ -189,6 +197,9 @@ class Update {
   bool is_left_out_by_scale();
   bool clip();
   void clear_when_due(int64_t global_step);
+  void check_can_evaluate_again() const;
+  double evaluate(const std::function<WeightedMean()>& again);
+  bool step_optimizer(int64_t global_step);
 
   std::string name_;
   std::unique_ptr<Optimizer> optimizer_;
@@ -217,6 +228,8 @@ class Update {
   std::function<void()> end_graph_;  ///< Empty while no step is captured.
   std::vector<at::Tensor> captured_losses_;
 
+  /// The loss of this step, and how it is computed anew; only within the second `step`.
+  std::optional<std::pair<double, std::function<WeightedMean()>>> again_;
   bool is_pending_ = false;      ///< Gradients wait for `apply`.
   bool has_non_finite_ = false;  ///< A loss of the next update was not finite.
   int64_t uncounted_ = 0;        ///< Losses over nothing; -1 once that was reported.

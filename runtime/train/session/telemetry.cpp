@@ -69,8 +69,8 @@ void Telemetry::look_at_gradients(const std::string& update, const NamedParamete
                                   bool counts) {
   std::vector<at::Tensor> all;
   for (const auto& [name, parameter] : parameters) {
-    const at::Tensor& gradient = parameter.grad();
-    if (!gradient.defined()) continue;
+    if (!parameter.grad().defined()) continue;
+    const at::Tensor gradient = numbers_of(parameter.grad());
     all.push_back(gradient);
     if (counts && counted_.contains(update + "/" + name)) {
       gradients_.set(fmt::format("{}/gradients/{}", update, name), gradient.clone());

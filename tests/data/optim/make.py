@@ -11,8 +11,8 @@ import pathlib
 
 import torch
 from safetensors.torch import save_file
-from torch.optim import (SGD, Adadelta, Adafactor, Adagrad, Adam, Adamax, AdamW, Muon, NAdam,
-                         Optimizer, RAdam, RMSprop)
+from torch.optim import (ASGD, SGD, Adadelta, Adafactor, Adagrad, Adam, Adamax, AdamW, Muon,
+                         NAdam, Optimizer, RAdam, RMSprop, Rprop)
 from torch.optim.lr_scheduler import (ConstantLR, CosineAnnealingLR, CosineAnnealingWarmRestarts,
                                       CyclicLR, ExponentialLR, LambdaLR, LinearLR, MultiStepLR, OneCycleLR,
                                       PolynomialLR, ReduceLROnPlateau,
@@ -282,6 +282,16 @@ CASES = {
     "lars_cosine": ("{class: LARS, lr: {class: cosine, from: 0.05, to: 0.001, steps: 20}, "
                     "trust_coefficient: 0.05}",
                     lambda p: LARC(p, ["fc.weight"], lr=0.05, trust=0.05)),
+    "asgd": ("{class: ASGD}", lambda p: ASGD(one_group(p))),
+    "asgd_missing": ("{class: ASGD, lr: 0.1, lambd: 0.01, alpha: 0.5, t0: 5, weight_decay: 0.1}",
+                     lambda p: ASGD(one_group(p), lr=0.1, lambd=0.01, alpha=0.5, t0=5,
+                                    weight_decay=0.1)),
+    "asgd_cosine": ("{class: ASGD, lr: {class: cosine, from: 0.05, to: 0.001, steps: 20}}",
+                    lambda p: ASGD(one_group(p), lr=0.05)),
+    "rprop": ("{class: Rprop}", lambda p: Rprop(one_group(p))),
+    "rprop_missing": ("{class: Rprop, lr: 0.1, etas: [0.3, 1.5], step_sizes: [0.05, 0.5]}",
+                      lambda p: Rprop(one_group(p), lr=0.1, etas=(0.3, 1.5),
+                                      step_sizes=(0.05, 0.5))),
     "lars_scaled_missing": ("{class: LARS, lr: 0.5, momentum: 0, clip: false, weight_decay: 0.1, "
                             "groups: [{match: bias, adapt: true}]}",
                             lambda p: LARC(p, ["fc.weight", "fc.bias"], lr=0.5, momentum=0,

@@ -184,11 +184,6 @@ TEST_CASE("a hook or callback of Lightning is answered with the key that does th
   CHECK(refused(base + "hooks: {rate: {class: LearningRateMonitor}}\n") ==
         "test.yaml:8: hooks/rate/class: unknown hook \"LearningRateMonitor\": learning rates are "
         "logged by themselves, as runtime/<optimizer>/lr");
-  std::string asgd = kBase;
-  asgd.replace(asgd.find("Adam"), 4, "ASGD");
-  CHECK(refused(asgd) ==
-        "test.yaml:2: optimizer/class: unknown optimizer \"ASGD\": SGD does, with swa: {from: 50%} "
-        "for its averages");
 }
 
 TEST_CASE("a component of another kind is answered with what to write for it") {
