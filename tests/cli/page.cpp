@@ -123,9 +123,11 @@ std::vector<PageStep> page_steps(const std::string& page) {
 
 std::string page_difference(const std::string& shown, const std::string& printed) {
   auto lines = lines_of(printed);
-  // The shell's word about a job that was killed is no output of a command.
+  // No output of a command is the shell's word about a job that was killed, and one about what else
+  // this machine does.
   std::erase_if(lines, [](const std::string& line) {
-    return contains(line, ".script: line ") && contains(line, " Killed ");
+    return (contains(line, ".script: line ") && contains(line, " Killed ")) ||
+           line.starts_with("warning: the machine is busy: ");
   });
   size_t furthest = 0;
   if (matches(lines_of(shown), 0, lines, 0, furthest)) return "";

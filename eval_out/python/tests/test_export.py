@@ -263,7 +263,7 @@ class ExportTest(unittest.TestCase):
 
     def test_code_that_fails(self):
         self.assertRegex(self.refused("nets.py:Net", "--kwargs", '{"wdth": 3}'),
-                         r"^nets.py:Net cannot be made with --kwargs '{\"wdth\": 3}': TypeError: .*'wdth'$")
+                         r"^nets.py:Net cannot be made with --kwargs '{\"wdth\": 3}': TypeError: .*'wdth'(\. Did you mean 'width'\?)?$")
         (self.folder / "bad.py").write_text("import torch\nx = torch.nothing\n")
         self.assertRegex(self.refused("bad.py:Net"), r"^bad.py does not run: AttributeError: .* in bad.py, line 2$")
         (self.folder / "worse.py").write_text("import torch\nclass Net:\n  def\n")

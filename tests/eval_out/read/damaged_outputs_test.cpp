@@ -204,8 +204,14 @@ TEST_CASE("text whose characters are longer than a byte is refused, or it would 
       file.read_texts("outputs/text", 0, 4);
     });
   };
-  CHECK(message_of_wide("") ==
-        path + ": the file is damaged: its text has characters of 268435457 bytes");
+  const std::string wide = message_of_wide("");
+  const bool is_ours =
+      wide == path + ": the file is damaged: its text has characters of 268435457 bytes";
+  // HDF5 1.14 looks first.
+  const bool is_of_hdf5 = wide.starts_with(path + ": cannot open outputs/text: ") &&
+                          wide.find("size = 268435457 bytes") != std::string::npos;
+  CAPTURE(wide);
+  CHECK((is_ours || is_of_hdf5));
   CHECK(message_of_wide("split") ==
         path +
             ": cannot read the attribute split: the file is damaged: its characters have many "

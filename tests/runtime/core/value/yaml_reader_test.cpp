@@ -255,8 +255,11 @@ TEST_CASE("YAML that does not parse is an error with its line") {
         "test.yaml:2" + bad + "a tab cannot indent, use spaces, at \"b: 1\"");
   CHECK(parse_error(R"(a: "\N")") ==
         "test.yaml:1: \\N and \\_ are not supported; write \\x85 and \\xa0");
-  CHECK(parse_error("a: *b\n") ==
-        "test.yaml:1" + bad + "the referenced anchor is not defined, at \"a: *b\"");
+  std::string anchor = parse_error("a: *b\n");
+  if (const size_t name = anchor.find(": b, at"); name != std::string::npos) {
+    anchor.erase(name, 3);  // yaml-cpp 0.8
+  }
+  CHECK(anchor == "test.yaml:1" + bad + "the referenced anchor is not defined, at \"a: *b\"");
   CHECK(parse_error("a: 1\n---\nb: 2\n") ==
         "test.yaml:2: a second YAML document begins; a config has one");
   CHECK(parse_error("- 1\nb: 1\n") ==
