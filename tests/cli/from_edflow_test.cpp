@@ -107,6 +107,7 @@ beta1: 0.4
 integrations:
   wandb: {active: true, project: faces, entity: lab, handlers: [scalars]}
   tensorboard: {active: true, handlers: [images, figures], level: 3}
+  minimal_logging: {image_format: jpg}
 eval_pipeline:
   callbacks: {accuracy: x.accuracy, mine: x.mine}
   callback_kwargs: {accuracy: {target: class, plot: true}, mine: {bins: 3}}
@@ -115,6 +116,7 @@ eval_pipeline:
   const Value config = made(folder, "many");
   CHECK(*config.find("integrations/wandb/project") == Value("faces"));
   CHECK(*config.find("integrations/wandb/entity") == Value("lab"));
+  CHECK(*config.find("log_images/format") == Value("jpeg"));
   CHECK(*config.find("integrations/wandb/handlers") == Value(Value::List{"scalars"}));
   CHECK(*config.find("integrations/tensorboard/handlers") == Value(Value::List{"images"}));
   CHECK(*config.find("eval_hook/eval_callbacks/accuracy") == Value("accuracy"));

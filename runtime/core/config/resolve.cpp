@@ -141,6 +141,13 @@ void apply_overrides(Value& root, std::vector<Override> overrides) {
   for (const auto& override : overrides) {
     const auto parts = split_path(override.path);
     if (parts.empty()) fail(override, "no key given");
+    if (parts[0].find('.') != std::string::npos && root.find(parts[0]) == nullptr) {
+      std::string with_slashes = override.path;
+      std::ranges::replace(with_slashes, '.', '/');
+      fail(override, fmt::format("the keys of a path are separated by slashes: --{}; with -w dots "
+                                 "are slashes",
+                                 with_slashes));
+    }
     if (parts.size() > kMaxDepth) fail(override, fmt::format("nested deeper than {}", kMaxDepth));
     for (const auto& part : parts) {
       if (part.size() > kMaxKeyBytes) {

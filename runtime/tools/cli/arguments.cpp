@@ -43,6 +43,8 @@ Flags common_flags(Arguments& to) {
       kOptionalBool);
   flags.add("allow-unknown", to.allow_unknown, "unknown config keys are a warning, not an error",
             kOptionalBool);
+  flags.add({'w', "wandb_sweep"}, to.wandb_sweep,
+            "for an agent of Weights & Biases: --a.b=3 is --a/b 3", kOptionalBool);
   flags.add({'h', "help"}, to.help, "this text; after a command, the help of that command");
   flags.add("version", to.version, "the versions of stepop and its libraries");
   return flags;

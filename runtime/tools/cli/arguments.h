@@ -38,6 +38,7 @@ struct Arguments {
   std::optional<std::string> tuned;       ///< --tuned
   bool current_code = false;              ///< --current-code
   bool allow_unknown = false;             ///< --allow-unknown
+  bool wandb_sweep = false;               ///< -w: `--a.b=3` is `--a/b 3`
   bool predicts = false;                  ///< `stepop predict`
   bool takes_change = false;              ///< For a live change, whose file is the last of `base`.
   std::optional<Rewind> rewind;           ///< For a training that goes back to a checkpoint.

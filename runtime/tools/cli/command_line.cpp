@@ -74,7 +74,7 @@ Value override_value(const std::string& path, const std::string& text) {
 
 namespace {
 
-/// The message for `-train` instead of `--train`, for `-o` where no command takes it, and for `-w`.
+/// The message for `-train` instead of `--train`, for `-o` where no command takes it.
 std::string unknown_flag(const std::string& word, const std::vector<Flag>& flags) {
   std::string letters;
   for (const auto& flag : flags) {
@@ -113,6 +113,10 @@ std::string unknown_flag(const std::string& word, const std::vector<Flag>& flags
 SplitWords split_words(const std::vector<std::string>& words, const CommandInfo* command,
                        const std::vector<Flag>& flags, size_t own_count) {
   SplitWords split;
+  const bool has_dots = std::ranges::any_of(words, [&](const std::string& word) {
+    const Flag* flag = find_flag(word, flags);
+    return flag != nullptr && flag->name == "wandb_sweep";
+  });
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const size_t equals = word.find('=');
@@ -129,7 +133,8 @@ SplitWords split_words(const std::vector<std::string>& words, const CommandInfo*
       continue;
     }
     if (flag == nullptr) {
-      const std::string path = key.substr(2);
+      std::string path = key.substr(2);
+      if (has_dots) std::ranges::replace(path, '.', '/');
       if (path.empty()) throw UsageError("\"--\" is followed by no key: --path/key VALUE");
       if (command != nullptr && !command->takes_flag("base")) refuse(*command, key);
       if (!has_value) {

@@ -37,11 +37,10 @@ constexpr std::array kSame = {"batch_size",
                               "fixed_example_indices"};
 
 /// Keys without a place here, and the reason.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kGone = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kGone = {{
     {"code_root", "left out: the sources that `code` names are copied into the run by themselves"},
     {"fcond", "is Python: write it as eval_filter: {steps: [...], match: ..., where: ...}"},
     {"git", "left out: git's state is noted in the log and in outputs, nothing is committed"},
-    {"image_format", "left out: pictures are PNG, or JPEG with log_images: {format: jpeg}"},
     {"error_on_timeout", "left out: data_timeout: 60s ends a run whose data hang"},
     {"stages", "left out: `stages` is a list here, [{train_ops: [train/d], for: 5}, ...]"},
     {"hook_freq", "left out: log_freq and each op's `when` say it"},
@@ -277,12 +276,21 @@ class EdflowTranslation {
         take_integration(path, path + "/", {"active", "handlers", "project", "entity"},
                          below.as_map());
       } else if (key == "minimal_logging") {
-        note(path + "/image_format", std::string(find_in(kGone, "image_format")));
+        take_image_format(path, below);
       } else {
         const auto why = find_in(kGone, key);
         note(path, why.empty() ? "no counterpart" : std::string(why));
       }
     }
+  }
+
+  /// `{image_format: jpg}`: in which files pictures are written.
+  void take_image_format(const std::string& path, const Value& below) {
+    const Value* format = below.find("image_format");
+    if (format == nullptr || !format->is_text()) return;
+    const std::string& text = format->as_text();
+    if (text == "jpg" || text == "jpeg") return set("log_images/format", Value("jpeg"));
+    if (text != "png") note(path + "/image_format", "pictures are png or jpeg; they are PNG");
   }
 
   /// Kinds of logs; figures are images here.

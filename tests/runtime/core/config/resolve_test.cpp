@@ -134,6 +134,11 @@ TEST_CASE("overrides that cannot be set say why") {
   CHECK(override_error("a: {b: 1}", {override_of("a/+", "1")}) ==
         "command line: --a/+: + appends to a list, found a map, given at test.yaml:1");
   CHECK(override_error("a: 1", {override_of("/", "1")}) == "command line: --/: no key given");
+  CHECK(override_error("a: 1", {override_of("a.b/c.d", "1")}) ==
+        "command line: --a.b/c.d: the keys of a path are separated by slashes: --a/b/c/d; with -w "
+        "dots are slashes");
+  CHECK(overridden("a.b: 1", {override_of("a.b", "2")}) == "{a.b: 2}");
+  CHECK(overridden("a: 1", {override_of("b/c.d", "2")}) == "{a: 1, b: {c.d: 2}}");
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "a/";
   CHECK(override_error("a: 1", {override_of(deep, "1")}).ends_with("a/: nested deeper than 200"));

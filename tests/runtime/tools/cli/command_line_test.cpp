@@ -123,6 +123,13 @@ TEST_CASE("an override is a path and a YAML value") {
   CHECK(overrides({"--a=b=c", "--b=", "--c=a: b"}) == Words{"a=\"b=c\"", "b=\"\"", "c=\"a: b\""});
 }
 
+TEST_CASE("with -w the dots of keys are slashes, as an agent of Weights & Biases writes them") {
+  const Words slashes = {"optimizer/lr=0.5", "data/file=a.b"};
+  CHECK(overrides({"-w", "--optimizer.lr=0.5", "--data.file=a.b"}) == slashes);
+  CHECK(overrides({"--optimizer.lr=0.5", "--data.file", "a.b", "--wandb_sweep"}) == slashes);
+  CHECK(overrides({"--a.b=3"}) == Words{"a.b=3"});
+}
+
 TEST_CASE("commands come first") {
   const auto command = [](const Words& words) { return parse_arguments(words).command; };
   REQUIRE(commands().size() > 15);
@@ -223,7 +230,7 @@ TEST_CASE("what cannot be understood is refused with what would help") {
         "-t, "
         "of an evaluation");
   CHECK(refusal({"-x"}) ==
-        "unknown flag \"-x\"; there are -n, -b, -t, -p, -c, -r, -l, -d, -h; `stepop --help` "
+        "unknown flag \"-x\"; there are -n, -b, -t, -p, -c, -r, -l, -d, -w, -h; `stepop --help` "
         "explains them");
   CHECK(refusal({"-n", "a", "-n", "b"}) == "--name is given twice");
   CHECK(refusal({"--extra/a", "{extra/root}/train"}) ==
