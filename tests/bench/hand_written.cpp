@@ -4,10 +4,13 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/adam.h>
+
+#include <utility>
 
 #include "runtime/train/iterator/splits.h"
 #include "runtime/train/networks/generators.h"
@@ -19,7 +22,9 @@ namespace stepop::bench {
 
 HandWrittenLoop::HandWrittenLoop(const std::string& yaml, Data data, Optimizer optimizer,
                                  Convolutions convolutions)
-    : device_(read_device(config_of(yaml))), convolutions_(convolutions) {
+    : device_(read_device(config_of(yaml))),
+      convolutions_(convolutions),
+      is_sgd_(optimizer == Optimizer::kFusedSgd) {
   const Config config = config_of(yaml);
   seed_generators(1, c10::kCPU);
   network_ = std::dynamic_pointer_cast<Network>(models().build(config, "model"));
@@ -72,6 +77,13 @@ void HandWrittenLoop::step(const Batch& batch) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
   for (const auto& parameter : parameters_) gradients.push_back(parameter.grad());
+  if (is_sgd_) {  // momenta in the place of averages
+    at::_fused_sgd_(parameters_, gradients, exp_avgs_, /*weight_decay=*/0, /*momentum=*/0.9,
+                    /*lr=*/1e-3, /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false,
+                    std::exchange(is_first_, false));
+    for (const auto& parameter : parameters_) parameter.mutable_grad().reset();
+    return;
+  }
   count_update();
   at::_fused_adam_(parameters_, gradients, exp_avgs_, exp_avg_sqs_, {}, counts_, /*lr=*/1e-3,
                    /*beta1=*/0.9, /*beta2=*/0.999, /*weight_decay=*/0, /*eps=*/1e-8,

@@ -29,6 +29,7 @@ class HandWrittenLoop {
   };
   enum class Optimizer {
     kFusedKernel,  ///< `at::_fused_adam_`, with no more than it needs: the least that a step costs.
+    kFusedSgd,     ///< The same of `at::_fused_sgd_`, with a momentum of 0.9.
     kTorchOptim,   ///< `torch::optim::Adam`.
   };
 
@@ -59,6 +60,8 @@ class HandWrittenLoop {
   std::vector<Batch> prepared_;
   std::vector<at::Tensor> parameters_, exp_avgs_, exp_avg_sqs_, counts_;
   std::unique_ptr<torch::optim::Adam> adam_;
+  bool is_sgd_;
+  bool is_first_ = true;
 };
 
 }  // namespace stepop::bench

@@ -25,12 +25,18 @@ BUILD = HERE.parents[1] / "build"
 PYTHON = os.environ.get("STEPOP_BENCH_PYTHON", sys.executable)
 LOOPS = HERE / "framework_loops.py"
 BATCHES = (1, 4, 64)
+OPTIMIZERS = {"adam": "{class: Adam, lr: 1e-3}", "sgd": "{class: SGD, lr: 1e-3, momentum: 0.9}"}
 NEW_PROCESS = {}  # of subprocess, in the condition that is measured
 
 
 def our_malloc():
     libraries = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     return next(line.split()[-1] for line in libraries.splitlines() if "libtcmalloc_minimal.so.4" in line)
+
+
+def optimizer():
+    """Of stepop and of the loop by hand, which reads this variable too."""
+    return os.environ.get("STEPOP_BENCH_OPTIMIZER", "adam")
 
 
 class Stepop:
@@ -49,7 +55,7 @@ class Stepop:
     def train(self):
         with tempfile.TemporaryDirectory() as logs:
             config = pathlib.Path(logs, "lenet.yaml")
-            config.write_text(f"iterator: Classifier\nmodel: LeNet\noptimizer: {{class: Adam, lr: 1e-3}}\nlog_ops: []\n"
+            config.write_text(f"iterator: Classifier\nmodel: LeNet\noptimizer: {OPTIMIZERS[optimizer()]}\nlog_ops: []\n"
                               f"datasets: {{train: {self.data}}}\nbatch_size: {self.batch}\nnum_steps: {self.steps}\n"
                               f"log_freq: {max(1, self.steps // 10)}\n")
             subprocess.run([BUILD / "stepop", "-n", "a", "-b", config, "-t", "--logs", logs], check=True,
@@ -84,6 +90,10 @@ def programs(folder, batch):
         "stepop": Stepop(f"{{class: Idx, images: {folder}/images.idx, labels: {folder}/labels.idx}}", batch),
         "by hand, our malloc": Loop(by_hand, f"{batch} {{}}", {"LD_PRELOAD": our_malloc()}),
         "by hand": Loop(by_hand, f"{batch} {{}}"),
+    }
+    if optimizer() != "adam":
+        return found
+    found |= {
         "PyTorch, fused": Loop([PYTHON, "-B", LOOPS, "fused", folder, batch, threads], "{}"),
     }
     kinds = subprocess.run([PYTHON, "-B", LOOPS, "kinds"], capture_output=True, text=True, check=True).stdout
@@ -106,9 +116,12 @@ def in_condition(name):
     """What is started within it is started so."""
     cleanup = contextlib.ExitStack()
     with cleanup:
-        if name in ("one thread", "two threads"):
-            os.environ["OMP_NUM_THREADS"] = "1" if name == "one thread" else "2"
+        if name.endswith("thread") or name.endswith("threads"):
+            os.environ["OMP_NUM_THREADS"] = "1" if name.endswith("one thread") else "2"
             cleanup.callback(os.environ.pop, "OMP_NUM_THREADS")
+        if name.startswith("SGD"):
+            os.environ["STEPOP_BENCH_OPTIMIZER"] = "sgd"
+            cleanup.callback(os.environ.pop, "STEPOP_BENCH_OPTIMIZER")
         if name in ("one processor", JPEGS):
             own = os.sched_getaffinity(0)
             os.sched_setaffinity(0, {min(own)})
@@ -146,7 +159,8 @@ def remove(group):
 
 
 JPEGS = "one processor, JPEGs"
-CONDITIONS = ["one thread", "two threads", "one processor", "quota of one processor", "crowded", JPEGS]
+CONDITIONS = ["one thread", "two threads", "SGD, one thread", "SGD, two threads", "one processor", "quota of one processor",
+              "crowded", JPEGS]
 
 
 def measure(condition, folder, arguments):
