@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "runtime/core/formats/state.h"
-#include "runtime/train/networks/init_from.h"
+#include "runtime/train/networks/name_rules.h"
 
 namespace torch::nn {
 class Module;
