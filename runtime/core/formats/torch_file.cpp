@@ -30,7 +30,7 @@ class TorchFile {
  public:
   explicit TorchFile(const std::string& path) : path_(path), storages_(path) {}
 
-  State tensors() {
+  TorchCheckpoint read() {
     const Pickle pickle = storages_.read();
     most_items_ = std::max(kMostTensors, 2 * pickle.size);
     most_name_bytes_ = std::max<size_t>(100'000'000, 16 * pickle.size);
@@ -42,9 +42,10 @@ class TorchFile {
     if (root.kind != Kind::kDict)
       fail(std::string("it holds no dict of tensors; ") + kTorchSaveHelp);
     add(root, "", 0);
-    if (tensors_.empty()) fail(std::string("it holds a dict without tensors; ") + kTorchSaveHelp);
+    if (checkpoint_.tensors.empty())
+      fail(std::string("it holds a dict without tensors; ") + kTorchSaveHelp);
     storages_.check_size();
-    return std::move(tensors_);
+    return std::move(checkpoint_);
   }
 
  private:
@@ -76,10 +77,23 @@ class TorchFile {
       if (value.kind == Kind::kDict) {
         add(value, name_in(name, key), depth + 1);
       } else if (is_tensor(value)) {
-        if (tensors_.size() >= kMostTensors) fail("too many tensors");
+        if (checkpoint_.tensors.size() >= kMostTensors) fail("too many tensors");
         const std::string whole = name_in(name, key);
-        tensors_[whole] = tensor_of(value, whole, depth);
+        checkpoint_.tensors[whole] = tensor_of(value, whole, depth);
+        checkpoint_.names.push_back(whole);
+      } else if (value.kind == Kind::kList && key.text == "param_groups") {
+        add_groups(value, name);
       }
+    }
+  }
+
+  /// Adds the groups of an optimizer, dicts with a list `params`.
+  void add_groups(const PickleValue& list, const std::string& name) {
+    std::vector<size_t>& sizes = checkpoint_.parameter_groups[name];
+    sizes.clear();
+    for (const PickleValue* group : list.items) {
+      const PickleValue* params = group->kind == Kind::kDict ? group->find("params") : nullptr;
+      sizes.push_back(params != nullptr ? params->items.size() : 0);
     }
   }
 
@@ -178,7 +192,7 @@ class TorchFile {
 
   std::string path_;
   TorchStorages storages_;
-  State tensors_;
+  TorchCheckpoint checkpoint_;
   size_t items_ = 0;
   size_t most_items_ = 0;
   size_t name_bytes_ = 0;
@@ -188,6 +202,8 @@ class TorchFile {
 
 }  // namespace
 
-State load_torch_file(const std::string& path) { return TorchFile(path).tensors(); }
+State load_torch_file(const std::string& path) { return load_torch_checkpoint(path).tensors; }
+
+TorchCheckpoint load_torch_checkpoint(const std::string& path) { return TorchFile(path).read(); }
 
 }  // namespace stepop

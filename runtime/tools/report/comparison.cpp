@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "runtime/core/base/json_text.h"
 #include "runtime/core/base/number_text.h"
@@ -10,13 +12,17 @@
 #include "runtime/core/system/atomic_file.h"
 #include "runtime/tools/report/code_changes.h"
 #include "runtime/tools/report/config_table.h"
+#include "runtime/tools/report/frames.h"
 #include "runtime/tools/report/page.h"
 #include "runtime/tools/report/report_curves.h"
+#include "runtime/tools/report/report_frames.h"
 #include "runtime/tools/report/report_json.h"
 #include "runtime/tools/report/run_curves.h"
 
 namespace stepop {
 namespace {
+
+constexpr int64_t kPictureBytes = 6'000'000;
 
 bool all_differ(std::vector<std::string> names) {
   std::ranges::sort(names);
@@ -45,6 +51,7 @@ class ComparisonPage {
     data_["runs"] = Json::array();
     for (size_t i = 0; i < runs_.size(); ++i) add_run(runs_[i], labels_[i]);
     add_configs();
+    add_part("the pictures", notes_, [&] { add_pictures(); });
     add_part("the code", notes_, [&] { data_["code"] = describe_code_changes(labels_, runs_); });
     data_["written"] = local_time("%Y-%m-%d %H:%M:%S %z");
     data_["notes"] = notes_;
@@ -70,6 +77,20 @@ class ComparisonPage {
     note_broken_lines(curves, notes);
     for (const auto& note : notes) notes_.push_back(fmt::format("{}: {}", label, note));
     data_["runs"].push_back(std::move(json));
+  }
+
+  /// Pictures of log ops; those of one title stand beside each other.
+  void add_pictures() {
+    std::vector<FrameSeries> pictures;
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      for (auto& series : find_frames(runs_[i].root()).logged) {
+        pictures.push_back(std::move(series));
+        pictures.back().title += " (" + labels_[i] + ")";
+      }
+    }
+    std::ranges::stable_sort(pictures, {}, &FrameSeries::title);
+    fit_frames(pictures, kPictureBytes);
+    data_["pictures"] = frames_json(pictures);
   }
 
   /// A row for each key with different values; null where a run lacks it.
@@ -98,10 +119,16 @@ std::string comparison_data(const std::vector<RunDirectory>& runs) {
   return ComparisonPage(runs).json();
 }
 
+std::string comparison_page(const std::string& data, const std::string& title, bool is_live) {
+  std::vector<std::string_view> scripts = {"elements.js", "chart.js", "curves.js", "frames.js",
+                                           "comparison.js"};
+  if (is_live) scripts.push_back("live.js");
+  return html_page(scripts, data, title);
+}
+
 void write_comparison(const std::vector<RunDirectory>& runs, const std::string& path) {
-  write_file_atomically(path,
-                        html_page({"elements.js", "chart.js", "curves.js", "comparison.js"},
-                                  comparison_data(runs), fmt::format("{} runs", runs.size())));
+  write_file_atomically(
+      path, comparison_page(comparison_data(runs), fmt::format("{} runs", runs.size())));
 }
 
 }  // namespace stepop

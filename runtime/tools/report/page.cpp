@@ -1,5 +1,6 @@
 #include "runtime/tools/report/page.h"
 
+#include <algorithm>
 #include <array>
 
 #include "runtime/core/base/shown_text.h"
@@ -46,8 +47,10 @@ std::string escaped(std::string_view text) {
 
 }  // namespace
 
-std::string html_page(std::initializer_list<std::string_view> names, const std::string& data,
+std::string html_page(const std::vector<std::string_view>& names, const std::string& data,
                       const std::string& title) {
+  // Only this script asks for anything.
+  const bool is_live = std::find(names.begin(), names.end(), "live.js") != names.end();
   std::string scripts;
   for (const std::string_view name : names) scripts += page_file(name);
   const std::string json = without_tags(shown_json(data));
@@ -56,7 +59,8 @@ std::string html_page(std::initializer_list<std::string_view> names, const std::
     std::string_view mark;
     std::string_view text;
   };
-  const std::array<Place, 4> places = {{{"{{title}}", title_text},
+  const std::array<Place, 5> places = {{{"{{connect}}", is_live ? "; connect-src 'self'" : ""},
+                                        {"{{title}}", title_text},
                                         {"{{style}}", page_file("report.css")},
                                         {"{{data}}", json},
                                         {"{{scripts}}", scripts}}};

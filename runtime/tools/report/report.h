@@ -19,8 +19,8 @@ struct ReportOptions {
 std::string report_data(const RunDirectory& run, const ReportOptions& options = {});
 
 /// A complete page with this data: it needs no other file and no network. All text of the run is
-/// data, never markup.
-std::string report_page(const std::string& data, const std::string& title);
+/// data, never markup. A live page asks its server for newer data (see LivePage).
+std::string report_page(const std::string& data, const std::string& title, bool is_live = false);
 
 /// Writes a run's page to `path`, completely or not at all. Throws Error when that fails.
 void write_report(const RunDirectory& run, const std::string& path,

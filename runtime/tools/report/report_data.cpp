@@ -16,6 +16,7 @@
 #include "runtime/tools/report/report.h"
 #include "runtime/tools/report/report_curves.h"
 #include "runtime/tools/report/report_evaluations.h"
+#include "runtime/tools/report/report_frames.h"
 #include "runtime/tools/report/report_json.h"
 #include "runtime/tools/report/run_curves.h"
 
@@ -24,7 +25,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kMostLogLines = 200;
-constexpr size_t kMostTextBytes = 65'536;
 
 std::string eval_op_of(const Value& config) {
   const Value* op = config.find("eval_hook/eval_op");
@@ -102,7 +102,7 @@ class Report {
     if (code_.empty()) return;
     Json files = Json::array();
     for (const auto& [name, content] : code_.back().files) {
-      files.push_back({{"name", name}, {"text", cut(content)}});
+      files.push_back({{"name", name}, {"text", cut_text(content)}});
     }
     data_["code"] = {{"folder", "code/" + code_.back().time}, {"files", files}};
   }
@@ -120,26 +120,6 @@ class Report {
     return changes;
   }
 
-  static std::string cut(const std::string& text) {
-    return shortened(text, kMostTextBytes, "\n... (cut)");
-  }
-
-  static Json frames_json(const std::vector<FrameSeries>& all, bool is_text) {
-    Json list = Json::array();
-    for (const FrameSeries& series : all) {
-      Json frames = Json::array();
-      for (const auto& [step, path] : series.paths) {
-        const std::string bytes = try_read_file(path).value_or("");
-        frames.push_back({{"step", step}, {"data", is_text ? cut(bytes) : base64(bytes)}});
-      }
-      if (!frames.empty() || series.left_out > 0) {
-        list.push_back(
-            {{"title", series.title}, {"frames", frames}, {"left_out", series.left_out}});
-      }
-    }
-    return list;
-  }
-
   void add_frames() {
     RunFrames frames = find_frames(run_.root());
     const size_t logged = frames.logged.size();
@@ -152,10 +132,10 @@ class Report {
     fit_frames(texts, options_.text_bytes, kMostTextBytes);
     const auto middle = pictures.begin() + static_cast<std::ptrdiff_t>(logged);
     const auto middle_text = texts.begin() + static_cast<std::ptrdiff_t>(logged_texts);
-    data_["pictures"] = frames_json({pictures.begin(), middle}, false);
-    data_["evaluation_pictures"] = frames_json({middle, pictures.end()}, false);
-    data_["texts"] = frames_json({texts.begin(), middle_text}, true);
-    data_["evaluation_texts"] = frames_json({middle_text, texts.end()}, true);
+    data_["pictures"] = frames_json({pictures.begin(), middle});
+    data_["evaluation_pictures"] = frames_json({middle, pictures.end()});
+    data_["texts"] = text_frames_json({texts.begin(), middle_text});
+    data_["evaluation_texts"] = text_frames_json({middle_text, texts.end()});
   }
 
   void add_worst() {

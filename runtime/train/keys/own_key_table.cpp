@@ -44,7 +44,8 @@ const OwnKey kKeys[] = {
      kForTraining},
     {"init_from", kind("path | map | list"), "-",
      "weights to begin with: a safetensors, `.pt`, `.pth`, `.ckpt` or `.bin` file, or `{path, "
-     "prefix, map, network, strict}`, or a list of such. Without `-t`: weights to evaluate, "
+     "prefix, map, network, strict, optimizer}`, or a list of such. Without `-t`: weights to "
+     "evaluate, "
      "`stepop -b x.yaml --init_from weights.pt`",
      kSameCost},
     {"hooks", kind("map | list"), "-",

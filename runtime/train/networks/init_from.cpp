@@ -7,15 +7,19 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/nearest.h"
+#include "runtime/core/base/number_text.h"
 #include "runtime/core/base/text.h"
 #include "runtime/core/base/text_table.h"
 #include "runtime/core/formats/weights_file.h"
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/train/checkpoint/checkpoint.h"
 #include "runtime/train/networks/networks.h"
+#include "runtime/train/networks/optimizer_in_file.h"
+#include "runtime/train/optim/update.h"
 
 namespace stepop {
 namespace {
@@ -109,15 +113,9 @@ WeightsMatch match_weights(const State& file, const State& own, const NameRules&
   std::map<std::string, std::string> names;  // new name -> name in the file
   std::vector<bool> is_used(rules.map.size(), false);
   for (const auto& [name, tensor] : file) {
-    if (!name.starts_with(rules.prefix)) continue;
-    std::string renamed = name.substr(rules.prefix.size());
-    for (size_t i = 0; i < rules.map.size(); ++i) {
-      const auto& [old_begin, new_begin] = rules.map[i];
-      if (!renamed.starts_with(old_begin)) continue;
-      renamed = new_begin + renamed.substr(old_begin.size());
-      is_used[i] = true;
-      break;
-    }
+    const auto by_rules = name_by_rules(name, rules, &is_used);
+    if (!by_rules) continue;
+    const std::string& renamed = *by_rules;
     const auto [other, is_new] = names.emplace(renamed, name);
     if (!is_new) {
       throw Error(
@@ -200,6 +198,7 @@ InitFrom::Entry InitFrom::read(const std::string& path) const {
   entry.network = read_network(map);
   if (map.has("prefix")) entry.prefix = map.get<std::string>("prefix");
   entry.strict = map.get("strict", true);
+  entry.takes_optimizer = map.get("optimizer", false);
   if (!map.has("map")) return entry;
   const Value rules = map.get<Value>("map");
   if (!rules.is_map()) {
@@ -290,7 +289,54 @@ WeightsMatch InitFrom::match(Entry& entry, const State& own) const {
   return match;
 }
 
-std::string InitFrom::apply() const {
+bool InitFrom::takes_optimizers() const {
+  return std::ranges::any_of(entries_, [](const Entry& entry) { return entry.takes_optimizer; });
+}
+
+/// Loads the state of the optimizer that trains the entry's network, and describes it.
+std::string InitFrom::load_optimizer(const Entry& entry, const State& own,
+                                     const UpdatesByName& updates) const {
+  std::set<const void*> tensors;
+  for (const auto& [name, tensor] : own) tensors.insert(tensor.const_data_ptr());
+  std::vector<std::string> names;
+  Update* of_network = nullptr;
+  bool trains_more = false;
+  for (const auto& [name, update] : updates) {
+    const auto is_own = [&](const auto& parameter) {
+      return tensors.contains(parameter.second.const_data_ptr());
+    };
+    const NamedParameters& parameters = update->optimizer().parameters();
+    if (std::ranges::none_of(parameters, is_own)) continue;
+    names.push_back(name);
+    of_network = update.get();
+    trains_more = !std::ranges::all_of(parameters, is_own);
+  }
+  const auto failed = [&](const std::string& message) {
+    return config_.error(entry.place, fmt::format("optimizer: true: {}", message));
+  };
+  if (names.size() != 1) {
+    throw failed(fmt::format("the network \"{}\" is trained by {}; it has to be one optimizer",
+                             entry.network, names.empty() ? "none" : list_text(names)));
+  }
+  if (trains_more) {
+    throw failed(
+        fmt::format("{} trains other networks as well as \"{}\"; the file has the state "
+                    "of one",
+                    names.front(), entry.network));
+  }
+  try {
+    const OptimizerInFile found = read_optimizer(entry.file, {*entry.prefix, entry.map},
+                                                 *networks_.get(entry.network), *of_network);
+    of_network->load_state(found.state);
+    return fmt::format(", with the state of {}: {} of {} parameters, {} updates", names.front(),
+                       found.count, of_network->optimizer().parameters().size(),
+                       with_thousands(found.updates));
+  } catch (const Error& error) {
+    throw failed(error.what());
+  }
+}
+
+std::string InitFrom::apply(const UpdatesByName* updates) const {
   std::vector<std::pair<State, WeightsMatch>> matches;
   std::vector<Entry> entries = entries_;
   for (auto& entry : entries) {
@@ -300,16 +346,21 @@ std::string InitFrom::apply() const {
   }
   std::string report;
   const at::NoGradGuard no_grad;
+  std::vector<std::string> optimizers(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].takes_optimizer || updates == nullptr) continue;
+    optimizers[i] = load_optimizer(entries[i], matches[i].first, *updates);
+  }
   for (size_t i = 0; i < entries.size(); ++i) {
     const auto& [own, match] = matches[i];
     for (const auto& [name, tensor] : match.fitting) at::Tensor(own.at(name)).copy_(tensor);
     const std::string converted = count_conversions(match.conversions);
     const Entry& entry = entries[i];
     report += fmt::format(
-        "{}{}: {} of {} tensors from {}{}{}{}", report.empty() ? "" : "\n", entry.network,
+        "{}{}: {} of {} tensors from {}{}{}{}{}", report.empty() ? "" : "\n", entry.network,
         match.fitting.size(), match.wanted, entry.file,
         entry.is_prefix_found ? fmt::format(", by the prefix \"{}\"", *entry.prefix) : "",
-        converted.empty() ? "" : ", converted: " + converted, describe_rest(match));
+        converted.empty() ? "" : ", converted: " + converted, optimizers[i], describe_rest(match));
   }
   return report;
 }

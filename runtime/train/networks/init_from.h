@@ -1,26 +1,21 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/core/base/ordered_map.h"
 #include "runtime/core/config/config.h"
 #include "runtime/core/formats/state.h"
+#include "runtime/train/networks/name_rules.h"
 
 namespace stepop {
 
 class Networks;
-
-/// How the names of a file become names of a network.
-struct NameRules {
-  /// Only tensors whose names begin with the prefix are taken; the prefix is removed.
-  std::string prefix;
-  /// Beginnings of names, after the prefix is removed, and their replacements. The first beginning
-  /// that fits a name is replaced, once; an empty beginning fits every name.
-  std::vector<std::pair<std::string, std::string>> map;
-};
+class Update;
 
 /// How the tensors of a file fit the tensors of a network.
 struct WeightsMatch {
@@ -63,7 +58,8 @@ std::pair<std::vector<std::string>, size_t> nearest_prefixes(const State& file, 
 /// The default of `prefix` is `<network>.` for a stepop checkpoint, otherwise the prefix with which
 /// most names fit. `network` may be left out when there is only one. `strict` (true by default)
 /// requires that every tensor of the network is in the file, and every tensor of the file with the
-/// prefix in the network.
+/// prefix in the network. With `optimizer: true` the state of the optimizer that is beside the
+/// weights in a file of torch.save is loaded as well, into the update that trains the network.
 class InitFrom {
  public:
   /// Reads the config without opening a file. Throws UsageError with the place of a mistake.
@@ -71,10 +67,16 @@ class InitFrom {
 
   bool is_given() const { return !entries_.empty(); }
 
+  /// Whether an entry has `optimizer: true`.
+  bool takes_optimizers() const;
+
+  using UpdatesByName = OrderedMap<std::unique_ptr<Update>>;
   /// Loads the weights and returns a report of several lines, without a final newline; empty
-  /// without `init_from`. Throws UsageError, before a network is changed, for a file that cannot be
-  /// read, for a file that does not fit although `strict` is on, and when no tensor fits.
-  std::string apply() const;
+  /// without `init_from`. `updates` are those that train, null for an evaluation, which needs no
+  /// state of an optimizer. Throws UsageError, before a network is changed, for a file that cannot
+  /// be read, for a file that does not fit although `strict` is on, when no tensor fits, and for a
+  /// state of an optimizer that does not fit.
+  std::string apply(const UpdatesByName* updates = nullptr) const;
 
  private:
   struct Entry {
@@ -85,12 +87,15 @@ class InitFrom {
     bool is_prefix_found = false;  ///< In the file, not in the config.
     std::vector<std::pair<std::string, std::string>> map;
     bool strict = true;
+    bool takes_optimizer = false;
   };
 
   Entry read(const std::string& path) const;
   std::string read_network(const Config& map) const;
   std::string find_prefix(const Entry& entry, const State& file, const State& own) const;
   WeightsMatch match(Entry& entry, const State& own) const;
+  std::string load_optimizer(const Entry& entry, const State& own,
+                             const UpdatesByName& updates) const;
 
   Config config_;
   const Networks& networks_;

@@ -318,7 +318,14 @@ void Session::initialize() {
   }
 }
 
-std::string Session::init_weights() { return init_from_->apply(); }
+std::string Session::init_weights() {
+  if (train_ && !world_.is_alone() && init_from_->takes_optimizers()) {
+    throw config_.error("init_from",
+                        "optimizer: true: the state of an optimizer is loaded by a single process; "
+                        "train a step with one, then resume with several");
+  }
+  return init_from_->apply(train_ ? &updates_ : nullptr);
+}
 
 void Session::restart_spin_watch() {
   if (spin_watch_) spin_watch_.emplace(at::get_num_threads());

@@ -85,18 +85,23 @@ class Chart {
     this.legend = element("tbody");
     this.hasBest = series.some((each) => each.curve.best);
     this.column = element("th", { class: "number", scope: "col", text: "last" });
-    const log = this.canLog
+    this.log = this.canLog
       ? element("button", { type: "button", "aria-pressed": "false", text: "log", "aria-label": `logarithmic axis for ${title}`,
-          onclick: () => { this.isLog = !this.isLog; log.setAttribute("aria-pressed", this.isLog); this.draw(); } })
+          onclick: () => { this.setLog(!this.isLog); this.draw(); } })
       : null;
     this.card = element("figure", { class: "card chart" },
-      element("div", { class: "top" }, element("h3", { text: title }), log), this.svg,
+      element("div", { class: "top" }, element("h3", { text: title }), this.log), this.svg,
       element("table", { class: "legend" },
         element("thead", {}, element("tr", {}, element("th", { scope: "col" }, ""), this.column,
           this.hasBest ? element("th", { class: "number", scope: "col", text: "best" }) : null)),
         this.legend));
     this.listen();
     this.fillLegend();
+  }
+
+  setLog(isLog) {
+    this.isLog = isLog;
+    this.log.setAttribute("aria-pressed", isLog);
   }
 
   description() {

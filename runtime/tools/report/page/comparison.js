@@ -1,7 +1,11 @@
 // The parts of a page about several runs, in their order.
 
-const runs = (data.runs ?? []).map((each, i, all) => ({ ...each,
-  color: all.length <= colors.length ? colors[i] : `hsl(${Math.round((360 * i) / all.length)} 65% 50%)` }));
+let runs = [];
+
+const readRuns = () => {
+  runs = (data.runs ?? []).map((each, i, all) => ({ ...each,
+    color: all.length <= colors.length ? colors[i] : `hsl(${Math.round((360 * i) / all.length)} 65% 50%)` }));
+};
 
 const swatch = (color) => {
   const shown = drawn("svg", { viewBox: "0 0 10 10", width: 10, height: 10, "aria-hidden": "true" });
@@ -47,9 +51,9 @@ const numbersSection = () => {
   return element("section", { id: "numbers" }, element("h2", { text: "Numbers" }), table(columns, rows));
 };
 
-const configsSection = () => {
-  if (!data.configs) return null;
-  const { labels, rows } = data.configs;
+const configsSection = (configs) => {
+  if (!configs) return null;
+  const { labels, rows } = configs;
   const section = element("section", { id: "config" }, element("h2", { text: "Configs" }));
   section.append(rows.length === 0 ? element("p", { class: "empty", text: "The configs are the same." })
     : table([{ title: "key", text: true }, ...labels.map((label) => ({ title: labelled(label), text: true }))],
@@ -57,10 +61,22 @@ const configsSection = () => {
   return section;
 };
 
-const sections = [
-  curvesSection(runs.flatMap((run) => run.curves.map((curve) => ({ ...curve, run, axis: run.axis }))), null, "No run has logged a number yet."),
-  numbersSection(), configsSection(),
-  data.code ? element("section", { id: "code" }, element("h2", { text: "Code" }), element("pre", { tabindex: "0", text: data.code })) : null,
-].filter(Boolean);
-document.getElementById("head").append(element("h1", { text: document.title }), runsTable());
-showPage(sections, data.written);
+const changesSection = (code) => (code
+  ? element("section", { id: "code" }, element("h2", { text: "Code" }), element("pre", { tabindex: "0", text: code })) : null);
+
+const page = {
+  head: () => {
+    readRuns();
+    return [element("h1", { text: `${whole(runs.length)} runs` }), runsTable()];
+  },
+  written: () => data.written,
+  parts: () => [
+    { id: "curves", make: curvesSection, shows: [data.runs],
+      from: [runs.flatMap((run) => run.curves.map((curve) => ({ ...curve, run, axis: run.axis }))), null, "No run has logged a number yet."] },
+    { id: "pictures", make: framesSection, from: ["pictures", "Pictures", data.pictures, false] },
+    { id: "numbers", make: numbersSection, from: [], shows: [data.runs] },
+    { id: "config", make: configsSection, from: [data.configs], shows: [data.configs, runs.map(({ label }) => label)] },
+    { id: "code", make: changesSection, from: [data.code] },
+  ],
+};
+showParts(page);

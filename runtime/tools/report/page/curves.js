@@ -54,14 +54,19 @@ const interpolate = ({ steps, values }, step) => {
 // What all charts share. `axis` is that of all curves, or null where each curve has its own.
 class View {
   constructor(curves, axis) {
-    this.curves = curves;
-    const unknown = { steps: [], values: [] };
-    this.axis = axis && { epoch: unknown, seconds: unknown, ...axis };
     this.kind = "step";
     this.smoothing = 0;
     this.cursor = null;
     this.limits = null;
     this.charts = [];
+    this.show(curves, axis);
+  }
+
+  // Other curves; what the reader chose stays.
+  show(curves, axis) {
+    const unknown = { steps: [], values: [] };
+    this.curves = curves;
+    this.axis = axis && { epoch: unknown, seconds: unknown, ...axis };
     this.forget();
   }
 
@@ -172,6 +177,33 @@ class View {
   }
 }
 
+// The charts of a view's curves, in groups, which take the place of those that the view had.
+const chartGroups = (view) => {
+  const logarithmic = new Set(view.charts.filter((chart) => chart.isLog).map((chart) => chart.title));
+  view.charts = [];
+  const groups = new Map();
+  for (const [key, series] of chartsOf(view.curves)) {
+    const isMeasured = series.every(({ split }) => split === "runtime");
+    const prefix = !isMeasured && key.includes("/") ? key.slice(0, key.lastIndexOf("/")) : "";
+    const group = isMeasured ? "measured by the runtime" : prefix;
+    if (!groups.has(group)) groups.set(group, []);
+    const unit = isMeasured && units[key] ? `, ${units[key]}` : "";
+    const chart = new Chart(prefix ? key.slice(prefix.length + 1) : key + unit, series, view);
+    if (chart.canLog && logarithmic.has(chart.title)) chart.setLog(true);
+    groups.get(group).push(chart);
+    view.charts.push(chart);
+  }
+  const shown = [];
+  for (const [group, charts] of groups) {
+    if (group || shown.length) shown.push(element("div", { class: "group", text: group }));
+    shown.push(element("div", { class: "charts" }, ...charts.map((chart) => chart.card)));
+  }
+  const isThinned = view.curves.some((curve) => curve.thinned);
+  shown.push(element("p", { class: "quiet", text: "Move over a chart or use the arrow keys to read values; drag to zoom, double-click to see the whole run. × marks NaN or infinity."
+    + (isThinned ? " * Thinned: of each group of steps the lowest and the highest point is shown." : "") }));
+  return shown;
+};
+
 const curvesSection = (curves, axis, empty) => {
   const section = element("section", { id: "curves" }, element("h2", { text: "Curves" }));
   if (curves.length === 0) {
@@ -179,25 +211,15 @@ const curvesSection = (curves, axis, empty) => {
     return section;
   }
   const view = new View(curves, axis);
-  section.append(view.controls());
-  const groups = new Map();
-  for (const [key, series] of chartsOf(curves)) {
-    const isMeasured = series.every(({ split }) => split === "runtime");
-    const prefix = !isMeasured && key.includes("/") ? key.slice(0, key.lastIndexOf("/")) : "";
-    const group = isMeasured ? "measured by the runtime" : prefix;
-    if (!groups.has(group)) groups.set(group, []);
-    const unit = isMeasured && units[key] ? `, ${units[key]}` : "";
-    const chart = new Chart(prefix ? key.slice(prefix.length + 1) : key + unit, series, view);
-    groups.get(group).push(chart);
-    view.charts.push(chart);
-  }
-  for (const [group, charts] of groups) {
-    if (group || section.querySelector(".charts")) section.append(element("div", { class: "group", text: group }));
-    section.append(element("div", { class: "charts" }, ...charts.map((chart) => chart.card)));
-  }
-  const isThinned = curves.some((curve) => curve.thinned);
-  section.append(element("p", { class: "quiet", text: "Move over a chart or use the arrow keys to read values; drag to zoom, double-click to see the whole run. × marks NaN or infinity."
-    + (isThinned ? " * Thinned: of each group of steps the lowest and the highest point is shown." : "") }));
+  const area = element("div", {}, ...chartGroups(view));
+  section.append(view.controls(), area);
+  section.update = (now, axisNow) => {
+    if (now.length === 0) return false;
+    view.show(now, axisNow);
+    area.replaceChildren(...chartGroups(view));
+    view.drawAll();
+    return true;
+  };
   let width = 0;
   const drawToFit = () => {
     if (section.clientWidth === width) return;

@@ -1,7 +1,7 @@
 // Elements and texts. Whatever comes from the run goes through textContent, never through markup.
 
 // A part that could not be read is missing in it; `notes` says so.
-const data = JSON.parse(document.getElementById("data").textContent);
+let data = JSON.parse(document.getElementById("data").textContent);
 
 const set = (element, attributes) => {
   for (const [name, value] of Object.entries(attributes)) {
@@ -88,16 +88,27 @@ const table = (columns, rows) => {
     element("table", { class: "data" }, element("thead", {}, head), body));
 };
 
+// Notes and links to the sections, for the end of a page's head.
+const notesAndLinks = (sections) => [
+  data.notes?.length
+    ? element("div", { class: "notes", role: "note" }, element("ul", {}, ...data.notes.map((text) => element("li", { text })))) : null,
+  element("nav", { "aria-label": "sections" },
+    ...sections.map((section) => element("a", { href: `#${section.id}`, text: section.querySelector("h2").textContent }))),
+].filter(Boolean);
+
 // The end of a page of `stepop report`: notes and links below its head, then its sections.
 const showPage = (sections, written) => {
-  const head = document.getElementById("head");
-  if (data.notes?.length) {
-    head.append(element("div", { class: "notes", role: "note" }, element("ul", {}, ...data.notes.map((text) => element("li", { text })))));
-  }
-  head.append(element("nav", { "aria-label": "sections" },
-    ...sections.map((section) => element("a", { href: `#${section.id}`, text: section.querySelector("h2").textContent }))));
+  document.getElementById("head").append(...notesAndLinks(sections));
   document.getElementById("main").append(...sections,
     element("footer", { text: `Written ${written ?? ""} by stepop report. This file needs nothing else: no network, no other file.` }));
   document.dispatchEvent(new Event("sections-are-there"));
   document.documentElement.dataset.ready = "yes";
+};
+
+// A page of parts: {id, make, from}, a section that is made by `make(...from)`, or null. `shows` is
+// the data in it, `from` without one. A section may have `update(...from)`, which changes it where it
+// stands, or returns false.
+const showParts = (page) => {
+  document.getElementById("head").append(...page.head());
+  showPage(page.parts().map(({ make, from }) => make(...from)).filter(Boolean), page.written());
 };

@@ -21,18 +21,16 @@ const facts = () => {
   return list;
 };
 
-const fillHead = () => {
+const headOfRun = () => {
   const run = data.run ?? { name: document.title, state: "unknown" };
-  const head = document.getElementById("head");
   const where = run.host && run.state === "running" ? ` on ${run.host}, process ${run.pid}` : "";
-  head.append(element("div", { class: "title" }, element("h1", { text: run.name }),
-    element("span", { class: `state ${run.state}`, text: run.state + where })));
-  if (run.folder) head.append(element("p", { class: "folder", text: run.folder }));
-  head.append(facts());
+  return [element("div", { class: "title" }, element("h1", { text: run.name }),
+    element("span", { class: `state ${run.state}`, text: run.state + where })),
+  run.folder ? element("p", { class: "folder", text: run.folder }) : null, facts()].filter(Boolean);
 };
 
-const evaluationsSection = () => {
-  const { columns = [], rows = [], total = rows.length } = data.evaluations ?? {};
+const evaluationsSection = (evaluations) => {
+  const { columns = [], rows = [], total = rows.length } = evaluations ?? {};
   for (const row of rows) row.values ??= {};
   const section = element("section", { id: "evaluations" }, element("h2", { text: "Evaluations" }));
   if (rows.length === 0) {
@@ -67,8 +65,8 @@ const evaluationsSection = () => {
   return section;
 };
 
-const worstSection = () => {
-  const worst = { picture_keys: [], keys: [], ...data.worst };
+const worstSection = (given) => {
+  const worst = { picture_keys: [], keys: [], ...given };
   if (!worst.examples?.length) return null;
   const section = element("section", { id: "worst" }, element("h2", { text: "Worst examples" }),
     element("p", { class: "quiet", text: `The examples with the greatest ${worst.loss} in ${worst.file}.` }));
@@ -94,8 +92,8 @@ const yaml = (text) => {
   return shown;
 };
 
-const configSection = () => {
-  const { file = "", yaml: text = "", starts = [] } = data.config ?? {};
+const configSection = (config) => {
+  const { file = "", yaml: text = "", starts = [] } = config ?? {};
   const section = element("section", { id: "config" }, element("h2", { text: "Config" }));
   if (!text) {
     section.append(element("p", { class: "empty", text: "The run has no config that can be read." }));
@@ -117,25 +115,36 @@ const configSection = () => {
   return section;
 };
 
-const codeSection = () => {
-  if (!data.code?.files?.length) return null;
+const codeSection = (code) => {
+  if (!code?.files?.length) return null;
   return element("section", { id: "code" }, element("h2", { text: "Code" }),
-    ...data.code.files.map(({ name, text }) => element("details", {}, element("summary", { text: `${data.code.folder}/${name}` }),
+    ...code.files.map(({ name, text }) => element("details", {}, element("summary", { text: `${code.folder}/${name}` }),
       element("pre", { tabindex: "0", text }))));
 };
 
-const logSection = () => {
-  if (!data.log?.length) return null;
+const logSection = (log) => {
+  if (!log?.length) return null;
   return element("section", { id: "log" }, element("h2", { text: "Log" }),
-    element("details", {}, element("summary", { text: `the last ${data.log.length} lines of train/log.txt` }),
-      element("pre", { tabindex: "0", text: data.log.join("\n") })));
+    element("details", {}, element("summary", { text: `the last ${log.length} lines of train/log.txt` }),
+      element("pre", { tabindex: "0", text: log.join("\n") })));
 };
 
-const sections = [curvesSection(data.curves ?? [], data.axis ?? {}, "The run has not logged a number yet."),
-  framesSection("pictures", "Pictures", data.pictures, false),
-  framesSection("texts", "Texts", data.texts, true), evaluationsSection(),
-  framesSection("evaluation-pictures", "Pictures of evaluations", data.evaluation_pictures, false),
-  framesSection("evaluation-texts", "Texts of evaluations", data.evaluation_texts, true),
-  worstSection(), configSection(), codeSection(), logSection()].filter(Boolean);
-fillHead();
-showPage(sections, data.run?.written);
+const frames = (id, title, given, isText) => ({ id, make: framesSection, from: [id, title, given, isText] });
+
+const page = {
+  head: headOfRun,
+  written: () => data.run?.written,
+  parts: () => [
+    { id: "curves", make: curvesSection, from: [data.curves ?? [], data.axis ?? {}, "The run has not logged a number yet."] },
+    frames("pictures", "Pictures", data.pictures, false),
+    frames("texts", "Texts", data.texts, true),
+    { id: "evaluations", make: evaluationsSection, from: [data.evaluations] },
+    frames("evaluation-pictures", "Pictures of evaluations", data.evaluation_pictures, false),
+    frames("evaluation-texts", "Texts of evaluations", data.evaluation_texts, true),
+    { id: "worst", make: worstSection, from: [data.worst] },
+    { id: "config", make: configSection, from: [data.config] },
+    { id: "code", make: codeSection, from: [data.code] },
+    { id: "log", make: logSection, from: [data.log] },
+  ],
+};
+showParts(page);
