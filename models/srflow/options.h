@@ -128,8 +128,9 @@ struct Options {
 
   /// Weights of RRDB come from `init_from`, in which `prefix` is put before their names.
   static void refuse_weights(Parameters& p, const char* key, const std::string& prefix) {
-    const std::string instead = "init_from: {path: FILE, network: NAME, map: {\"\": \"" + prefix +
-                                "\"}, strict: false}, at the top of the config";
+    const std::string instead = "init_from: {path: FILE, network: NAME, map: {conv_: " + prefix +
+                                "conv_, body.: " + prefix +
+                                "body.}, strict: false}, at the top of the config";
     const Config* config =
         p.describe_optional(key, "path", "a file of weights is named by init_from");
     if (config == nullptr || !config->has(key)) return;

@@ -81,7 +81,7 @@ class StepsTranslation {
     if (path == nullptr) return;
     if (path->is_text()) {
       Value::Map names;
-      names.set("", Value(prefix));
+      for (const std::string part : {"conv_", "body."}) names.set(part, Value(prefix + part));
       Value::Map entry;
       entry.set("path", *path);
       entry.set("network", Value(place.substr(place.rfind('/') + 1)));

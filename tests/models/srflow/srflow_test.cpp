@@ -294,7 +294,8 @@ TEST_CASE("what SRFlow cannot be, or take, is refused with the key") {
         "test.yaml:1: model/flow/K: expected a number, or a list of 4, one more than L, found 2");
   CHECK(mistake("pretrain_rrdb: a.pth, flow: {}") ==
         "test.yaml:1: model/pretrain_rrdb: a key of DL-Art-School; here: init_from: {path: FILE, "
-        "network: NAME, map: {\"\": \"RRDB.\"}, strict: false}, at the top of the config");
+        "network: NAME, map: {conv_: RRDB.conv_, body.: RRDB.body.}, strict: false}, at the top of "
+        "the config");
   CHECK(mistake("nf: 4, rrdb_bypass: true, flow: {}") ==
         "test.yaml:1: model/nf: expected a multiple of 8, the groups of rrdb_bypass, found 4");
   CHECK(message_of([] {
