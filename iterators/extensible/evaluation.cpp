@@ -34,7 +34,6 @@ const std::map<std::string, const char*>& refused() {
       {"sr_fid", kFid},
       {"fid_for_structural_nets", kFid},
       {"sr_diffusion_fid", kFid},
-      {"flow_gaussian_nll", "it needs a network of SRFlow, which stepop does not have"},
       {"single_point_pair_contrastive_eval",
        "it needs a network of pixel contrast, which stepop does not have; the distance of two keys "
        "is a loss, which a step logs"},

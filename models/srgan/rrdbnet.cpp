@@ -1,12 +1,8 @@
 #include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/avg_pool2d.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/upsample_bilinear2d.h>
 #include <ATen/ops/upsample_nearest2d.h>
 #include <fmt/format.h>
-#include <torch/nn/init.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/conv.h>
 
@@ -15,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "models/srgan/dense_blocks.h"
 #include "runtime/train/networks/checkpoint_modules.h"
 #include "runtime/train/networks/image_input.h"
 #include "runtime/train/networks/network.h"
@@ -24,60 +21,9 @@ namespace {
 
 namespace nn = torch::nn;
 
-at::Tensor activated(const at::Tensor& x) { return at::leaky_relu(x, 0.2); }
-
-/// A convolution with Kaiming's initialization times 0.1, so that a residual block changes little
-/// at first.
-nn::Conv2d small_conv(int64_t in, int64_t out, int64_t kernel = 3, int64_t stride = 1) {
-  nn::Conv2d conv(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2));
-  const at::NoGradGuard no_grad;
-  nn::init::kaiming_normal_(conv->weight, 0, torch::kFanIn, torch::kReLU);
-  conv->weight.mul_(0.1);
-  conv->bias.zero_();
-  return conv;
-}
-
-/// Five convolutions, each of which sees the outputs of all earlier convolutions.
-class DenseBlock : public nn::Module {
- public:
-  DenseBlock(int64_t channels, int64_t growth) {
-    for (int64_t i = 0; i < 5; ++i) {
-      convolutions_.push_back(
-          register_module(fmt::format("conv{}", i + 1),
-                          small_conv(channels + i * growth, i == 4 ? channels : growth)));
-    }
-  }
-
-  at::Tensor forward(const at::Tensor& input) {
-    std::vector<at::Tensor> seen = {input};
-    for (size_t i = 0; i + 1 < convolutions_.size(); ++i) {
-      seen.push_back(activated(convolutions_[i]->forward(at::cat(seen, 1))));
-    }
-    return convolutions_.back()->forward(at::cat(seen, 1)) * 0.2 + input;
-  }
-
- private:
-  std::vector<nn::Conv2d> convolutions_;
-};
-
-/// Three dense blocks in a residual block.
-class ResidualDenseBlocks : public nn::Module {
- public:
-  ResidualDenseBlocks(int64_t channels, int64_t growth) {
-    for (const char* name : {"rdb1", "rdb2", "rdb3"}) {
-      blocks_.push_back(register_module(name, std::make_shared<DenseBlock>(channels, growth)));
-    }
-  }
-
-  at::Tensor forward(const at::Tensor& input) {
-    at::Tensor x = input;
-    for (const auto& block : blocks_) x = block->forward(x);
-    return x * 0.2 + input;
-  }
-
- private:
-  std::vector<std::shared_ptr<DenseBlock>> blocks_;
-};
+using srgan::activated;
+using srgan::ResidualDenseBlocks;
+using srgan::small_conv;
 
 /// The generator of ESRGAN (Wang et al., 2018): images [B, in_nc, H, W] to [B, out_nc, scale H,
 /// scale W]. Parameters have the names of DL-Art-School and BasicSR. The two differ in one skip

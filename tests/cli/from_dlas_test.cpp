@@ -278,12 +278,12 @@ TEST_CASE("what has no counterpart is named, and the run then says what is missi
   const ScratchFolder folder;
   const auto result = make(folder, "other", R"(
 datasets: {train: {mode: zipfile, batch_size: 2}}
-networks: {g: {type: generator, which_model_G: srflow}}
+networks: {g: {type: generator, which_model_G: stylegan9}}
 steps: {g: {training: g, injectors: {i: {type: generator, generator: g, in: hq, out: loss}}}}
 )");
   check_notes(result,
               {"datasets/train/mode: zipfile has no counterpart: `stepop list dataset` shows",
-               "networks/g/which_model_G: \"srflow\" is not here: `stepop list model` shows",
+               "networks/g/which_model_G: \"stylegan9\" is not here: `stepop list model` shows",
                "train/niter: is missing: num_steps says when a training ends"});
   const auto run = run_in(folder, "stepop -n x -b other/other.yaml -t");
   CHECK(run.exit_code == 2);

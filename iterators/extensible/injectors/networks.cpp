@@ -1,8 +1,12 @@
 // Injectors that call networks.
+#include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "iterators/extensible/step/injector.h"
@@ -10,7 +14,8 @@
 #include "runtime/core/base/error.h"
 #include "runtime/train/networks/autocast.h"
 
-namespace stepop::extensible {
+namespace stepop {
+namespace extensible {
 namespace {
 
 /// `out = in`
@@ -25,10 +30,52 @@ class Direct : public Injector {
   Slot in_, out_;
 };
 
+/// An input of a network: what a key of the state holds, or a number.
+struct Input {
+  Port key;
+  std::optional<double> number = {};
+};
+
+}  // namespace
+}  // namespace extensible
+
+template <>
+struct ParameterOf<std::vector<extensible::Input>> {
+  static std::vector<extensible::Input> read(const Config& config, std::string_view path,
+                                             const Allowed& allowed) {
+    const Value* value = config.peek(path);
+    if (value == nullptr || !value->is_list() || value->as_list().empty()) {
+      std::vector<extensible::Input> inputs;
+      for (auto& port : ParameterOf<std::vector<extensible::Port>>::read(config, path, allowed)) {
+        inputs.push_back({.key = std::move(port)});
+      }
+      return inputs;
+    }
+    std::vector<extensible::Input> inputs;
+    for (size_t i = 0; i < value->as_list().size(); ++i) {
+      const std::string place = fmt::format("{}/{}", path, i);
+      const Value& item = value->as_list()[i];
+      if (item.is_bool()) {
+        inputs.push_back({.key = {}, .number = config.get<bool>(place) ? 1 : 0});
+      } else if (item.is_int() || item.is_float()) {
+        inputs.push_back({.key = {}, .number = config.get<double>(place)});
+      } else {
+        inputs.push_back({.key = ParameterOf<extensible::Port>::read(config, place, allowed)});
+      }
+    }
+    return inputs;
+  }
+  static Value shown(const std::vector<extensible::Input>&) { return {}; }
+  static std::string kind() { return "text | list of text | list of any"; }
+};
+
+namespace extensible {
+namespace {
+
 /// What a call of a network is connected with.
 struct CallParams {
   Port network;
-  std::vector<Port> in;
+  std::vector<Input> in;
   std::vector<Port> out;
   bool grad = true;
   bool fp16 = true;
@@ -40,7 +87,9 @@ struct CallParams {
   }
 };
 
-/// Calls a network. The name `None` in a list `in` leaves that input out.
+/// Calls a network. In a list `in`, the name `None` leaves that input out, and a number, true or
+/// false is an input of this value: a tensor with one element, on the CPU. A list `out` names the
+/// first outputs.
 class Call : public Injector {
  public:
   Call(const CallParams& params, const Config& config, Ports& ports)
@@ -51,8 +100,10 @@ class Call : public Injector {
         with_grad_(params.grad),
         in_float32_(!params.fp16) {
     const bool is_in_list = config.peek("in")->is_list();
-    for (const Port& in : params.in) {
-      in_.push_back(is_in_list && in.name == "None" ? Slot{} : ports.reads(in));
+    for (const auto& [key, number] : params.in) {
+      const bool is_key = !number && !(is_in_list && key.name == "None");
+      in_.push_back(is_key ? ports.reads(key) : Slot{});
+      numbers_.push_back(number ? at::scalar_tensor(*number, at::kDouble) : at::Tensor());
     }
     out_ = ports.writes_all(params.out);
     if (one_ && (in_.size() != 1 || !in_.front())) {
@@ -72,8 +123,9 @@ class Call : public Injector {
     std::optional<AutocastGuard> in_float32;
     if (in_float32_) in_float32.emplace(Precision::kFloat32, device_);
     std::vector<at::Tensor> inputs;
-    for (const Slot slot : in_) {
-      inputs.push_back(slot ? state.tensor(slot) : at::Tensor());
+    for (size_t i = 0; i < in_.size(); ++i) {
+      const Slot slot = in_[i];
+      inputs.push_back(slot ? state.tensor(slot) : numbers_[i]);
       if (in_float32_ && slot && inputs.back().is_floating_point())
         inputs.back() = inputs.back().to(at::kFloat);
     }
@@ -83,7 +135,7 @@ class Call : public Injector {
       state.set(out_.front(), std::move(outputs));
       return;
     }
-    if (outputs.size() != out_.size()) {
+    if (outputs.size() < out_.size()) {
       throw Error(
           fmt::format("the network has {} outputs, and out names {}", outputs.size(), out_.size()));
     }
@@ -93,7 +145,8 @@ class Call : public Injector {
  private:
   std::shared_ptr<Network> one_;
   std::shared_ptr<MultiNetwork> many_;
-  std::vector<Slot> in_;  ///< An empty slot is an input that is left out.
+  std::vector<Slot> in_;             ///< An empty slot is a number, or an input that is left out.
+  std::vector<at::Tensor> numbers_;  ///< As `in_`; undefined without a number.
   std::vector<Slot> out_;
   bool is_list_;
   c10::Device device_;
@@ -105,7 +158,7 @@ class Generator : public Call {
  public:
   struct Params : CallParams {
     void declare(Parameters& p) {
-      CallParams::declare(p, "generator", "a key, or a list of keys");
+      CallParams::declare(p, "generator", "a key, or a list of keys, None and numbers");
       p.add("grad", grad, "false: in evaluation mode and without a graph");
       p.add("fp16", fp16, "false: in float32, whatever precision is");
     }
@@ -126,4 +179,5 @@ STEPOP_REGISTER_INJECTOR(generator, Generator, {"What a network makes of its inp
 STEPOP_REGISTER_INJECTOR(discriminator, Discriminator, {"What a network makes of its inputs."});
 
 }  // namespace
-}  // namespace stepop::extensible
+}  // namespace extensible
+}  // namespace stepop

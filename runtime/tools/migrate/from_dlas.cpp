@@ -93,6 +93,8 @@ class DlasTranslation {
   void take_path(const Value& paths) {
     const Value* strict = find_in_map(paths, "strict_load");
     Value::List entries;
+    if (const Value* parts = result_.config.find("init_from")) entries = parts->as_list();
+    const size_t of_parts = entries.size();
     for (const auto& [key, value] : paths.as_map()) {
       constexpr std::string_view kModel = "pretrain_model_";
       constexpr std::string_view kBase = "pretrain_base_path_";
@@ -124,7 +126,7 @@ class DlasTranslation {
       entries.emplace_back(std::move(entry));
       note("path/" + key, "becomes init_from; its file is relative to this one now");
     }
-    if (entries.empty() && strict != nullptr) leave_out("path/strict_load", *strict);
+    if (entries.size() == of_parts && strict != nullptr) leave_out("path/strict_load", *strict);
     if (!entries.empty()) set("init_from", Value(std::move(entries)));
   }
 
@@ -165,7 +167,7 @@ class DlasTranslation {
 
   void take_frequency(const std::string& key, const Value& value) {
     const Value* batch_size = dlas_.find("datasets/train/batch_size");
-    if (dlas_.find("datasets/val") == nullptr) {
+    if (dlas_.find("datasets/val") == nullptr && dlas_.find("eval/evaluators") == nullptr) {
       return note("train/" + key, "left out: there is no datasets/val");
     }
     if (key == "val_freq") return set("eval_hook/freq", value);
@@ -181,7 +183,7 @@ class DlasTranslation {
   void take_eval(const Value& eval) {
     for (const auto& [key, value] : eval.as_map()) {
       if (key == "output_state") {
-        set("eval/output_state", value);
+        take_output(value);
       } else if (key == "evaluators" && value.is_map()) {
         for (const auto& [name, evaluator] : value.as_map()) take_evaluator(name, evaluator);
       } else if (key != "injectors") {
@@ -190,15 +192,49 @@ class DlasTranslation {
     }
   }
 
+  void take_output(const Value& value) {
+    std::vector<std::string> made = {"hq", "lq"};
+    add_texts(*dlas_.find("steps"), made);
+    if (const Value* injectors = dlas_.find("eval/injectors")) add_texts(*injectors, made);
+    const bool is_lost = dlas_.find("datasets/val") == nullptr && value.is_text() &&
+                         std::ranges::find(made, value.as_text()) == made.end();
+    is_lost ? note("eval/output_state", value.as_text() + " is left out: nothing makes it")
+            : set("eval/output_state", value);
+  }
+
   void take_evaluator(const std::string& name, const Value& evaluator) {
     const Value* type = find_in_map(evaluator, "type");
     const std::string path = "eval/evaluators/" + name;
+    if (type != nullptr &&
+        (*type == Value("flow_gaussian_nll") || *type == Value("flownet_gaussian"))) {
+      return take_flow_evaluator(path, name, evaluator);
+    }
     if (type != nullptr && type->is_text() &&
         find_component("evaluator", type->as_text()) != nullptr) {
       return set(path, evaluator);
     }
     note(path, fmt::format("left out: {} is not here; `stepop list evaluator` shows what is",
                            type == nullptr ? "its type" : type->describe()));
+  }
+
+  /// Its dataset, of image folders, is one of `datasets` here.
+  void take_flow_evaluator(const std::string& path, const std::string& name,
+                           const Value& evaluator) {
+    if (*find_in_map(evaluator, "type") == Value("flownet_gaussian")) {
+      note(path + "/type",
+           "flownet_gaussian becomes flow_gaussian_nll, its name in the code there");
+    }
+    set(path + "/type", "flow_gaussian_nll");
+    if (const Value* network = find_in_map(evaluator, "for")) set(path + "/for", *network);
+    const Value* dataset = find_in_map(evaluator, "dataset");
+    if (dataset == nullptr || !dataset->is_map()) return;
+    Value copy = *dataset;
+    copy.as_map().set("mode", Value("imagefolder"));
+    copy.as_map().erase("eval");
+    translate_dlas_dataset(path + "/dataset", "datasets/" + name, copy, result_);
+    set(path + "/dataset", Value(name));
+    if (const Value* size = find_in_map(evaluator, "batch_size")) set("test_batch_size", *size);
+    if (const Value* freq = dlas_.find("train/val_freq")) set("eval_hook/freq", *freq);
   }
 
   /// Names in `visuals` that nothing makes are left out there without a word.

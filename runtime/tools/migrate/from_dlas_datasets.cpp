@@ -206,6 +206,11 @@ class DatasetTranslation {
 
 }  // namespace
 
+void translate_dlas_dataset(const std::string& there, const std::string& here, const Value& dataset,
+                            TranslatedConfig& result) {
+  DatasetTranslation(there, here, dataset, result).run();
+}
+
 void translate_dlas_datasets(const Value& datasets, TranslatedConfig& result) {
   for (const auto& [phase, dataset] : datasets.as_map()) {
     const bool is_train = phase == "train";

@@ -66,8 +66,32 @@ class StepsTranslation {
       }
       const std::string kind = model->as_text();  // take_byol moves what `model` points to
       if (kind == "byol") take_byol(place, network);
+      take_weights(place, "pretrain_rrdb", "RRDB.", network);
+      if (kind == "rrdb_latent_wrapper") {
+        take_weights(place, "pretrain_path", "wrappedRRDB.", network);
+      }
       return leave_unread(place, network, kOfNetwork, find_component(models().role(), kind));
     }
+  }
+
+  /// Weights of a part of the network, whose names begin with `prefix` here.
+  void take_weights(const std::string& place, const char* key, const char* prefix,
+                    Value::Map& network) {
+    const Value* path = network.find(key);
+    if (path == nullptr) return;
+    if (path->is_text()) {
+      Value::Map names;
+      for (const std::string part : {"conv_", "body."}) names.set(part, Value(prefix + part));
+      Value::Map entry;
+      entry.set("path", *path);
+      entry.set("network", Value(place.substr(place.rfind('/') + 1)));
+      entry.set("map", Value(std::move(names)));
+      entry.set("strict", Value(false));
+      set("init_from", Value(Value::List{Value(std::move(entry))}));
+      note(fmt::format("{}/{}", place, key),
+           "becomes init_from; its file is relative to this one now");
+    }
+    network.erase(key);
   }
 
   void take_byol(const std::string& place, Value::Map& network) {

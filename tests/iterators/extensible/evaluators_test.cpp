@@ -1,16 +1,20 @@
 // Evaluators: their numbers, when they are on, what they leave, and what is wrong with a config.
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/rand.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
+#include <numbers>
 #include <string>
 
 #include "eval_out/callbacks/callback.h"
 #include "eval_out/read/eval_reader.h"
 #include "iterators/extensible/step/evaluator.h"
+#include "models/srflow/srflow.h"
 #include "runtime/core/formats/safetensors.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
@@ -356,13 +360,70 @@ TEST_CASE("evaluators of DL-Art-School that nobody can run are refused with a se
         "fid here: {type: fid, real: hq, fake: gen, features: inception.pt}, of pictures that the "
         "steps make of the validation split, or with dataset: NAME of datasets/NAME");
   CHECK(refused("wer").ends_with("it cannot run there either: what it imports is gone"));
-  for (const char* type :
-       {"style_transfer", "sr_style_transfer", "fid_for_structural_nets", "sr_diffusion_fid",
-        "flow_gaussian_nll", "single_point_pair_contrastive_eval", "mel", "audio_diffusion_fid",
-        "music_diffusion_fid"}) {
+  for (const char* type : {"style_transfer", "sr_style_transfer", "fid_for_structural_nets",
+                           "sr_diffusion_fid", "single_point_pair_contrastive_eval", "mel",
+                           "audio_diffusion_fid", "music_diffusion_fid"}) {
     CAPTURE(type);
     CHECK(refused(type).find("is an evaluator of DL-Art-School: ") != std::string::npos);
   }
+}
+
+constexpr const char* kFlow = R"(
+iterator: ExtensibleTrainer
+num_threads: 1
+batch_size: 2
+num_steps: 2
+log_freq: 1
+datasets:
+  train: {class: RandomTensors, size: 4, tensors: {lq: [3, 4, 4], hq: [3, 16, 16]}}
+  faces: {class: RandomTensors, size: 3, seed: 5, tensors: {lq: [3, 4, 4], hq: [3, 16, 16]}}
+networks:
+  g: {which_model_G: srflow, nf: 4, nb: 2, gc: 2, K: 1, flow: {L: 3, split: {enable: true}}}
+steps:
+  s:
+    training: g
+    optimizer_params: {lr: 0.001}
+    injectors:
+      z: {type: generator, generator: g, in: [hq, lq, None, None, false], out: [z, nll]}
+      gen: {every: 2, type: generator, generator: g, in: [None, lq, None, .4, True], out: [gen]}
+    losses: {likelihood: {type: direct, key: nll, weight: 1}}
+logger: {visuals: [gen, hq, lq], visual_debug_rate: 2}
+eval_hook: {freq: 2}
+)";
+
+TEST_CASE(
+    "flow_gaussian_nll is how likely the latents of SRFlow are, and a step trains by its loss") {
+  TestRun run(std::string(kFlow) +
+              "eval: {evaluators: {gauss: {for: g, type: flow_gaussian_nll, dataset: faces}}}\n");
+  run.train();
+  CHECK(numbers_of(run, 2).at("faces/gauss").get<double>() < 0);
+  const auto network =
+      std::dynamic_pointer_cast<srflow::SrFlow>(run.session.context().networks.get("g"));
+  REQUIRE(network);
+  const Config params = test_config("for: g");
+  Keys keys;
+  Ports ports(run.session.context(), keys, "");
+  const auto evaluator =
+      evaluators().factory("flow_gaussian_nll", params, "type")().make(params, ports);
+  StepState state(keys);
+  state.clear();
+  const at::Tensor hq = at::rand({2, 3, 16, 16});
+  const at::Tensor lq = at::rand({2, 3, 4, 4});
+  state.set(keys.slot("hq"), hq);
+  state.set(keys.slot("lq"), lq);
+  EvalOutputs made;
+  const at::NoGradGuard no_grad;
+  evaluator->evaluate(state, {0, false}, "name", made);
+  const auto latents = network->encode(hq, lq, /*adds_noise=*/false).latents;
+  REQUIRE(latents.size() == 2);
+  double sum = 0;
+  for (const auto& z : latents) {  // of the first example
+    sum += -0.5 * (z[0].square().sum().item<double>() +
+                   static_cast<double>(z[0].numel()) * std::log(2 * std::numbers::pi));
+  }
+  CHECK(made.labels.at("name").value()[0].item<double>() == doctest::Approx(sum / 2).epsilon(1e-5));
+  CHECK(mistake("{e: {type: flow_gaussian_nll, for: g}}") ==
+        "test.yaml:19: eval/evaluators/e/for: the network \"g\" is no srflow: it has no latents");
 }
 
 /// `text` without the line that begins with `begin`.
