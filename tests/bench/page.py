@@ -78,8 +78,8 @@ def page(about, parts):
              "![How many times as fast stepop is as other frameworks](benchmarks.svg)", ""]
     for title, rows in parts.items():
         if title == SIDE_BY_SIDE:
-            lines += [f"## {title}", "", "LeNet on digits of 28x28 with Adam, the default config, steps a second; in brackets how many times "
-                      "as fast stepop is. Crowded: an endless loop on each processor. By `side_by_side.py`.", "", rows[0]["table"]]
+            lines += [f"## {title}", "", "LeNet on digits of 28x28 with Adam, or SGD with momentum, the default config, steps a second; in brackets how "
+                      "many times as fast stepop is. Crowded: an endless loop on each processor. By `side_by_side.py`.", "", rows[0]["table"]]
             continue
         lines += [f"## {title}", "", "| | against | ratio | stepop | the other |", "|---|---|---|---|---|"]
         lines += ["| {what} | {baseline} | {ratio:.2f} | {ours} | {of_baseline} |".format(**row) for row in rows]

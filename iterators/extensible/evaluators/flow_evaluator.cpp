@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "iterators/extensible/step/evaluator.h"
-#include "models/srflow/srflow.h"
+#include "models/super_resolution/srflow.h"
 
 namespace stepop::extensible {
 namespace {

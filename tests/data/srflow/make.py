@@ -1,4 +1,4 @@
-"""Makes what tests/models/srflow/srflow_test.cpp compares with: what DL-Art-School's own SRFlow, run from its code,
+"""Makes what tests/models/super_resolution/srflow_test.cpp compares with: what DL-Art-School's own SRFlow, run from its code,
 makes of images and of latents, its losses and gradients.
 
     make.py CODES    CODES is the folder codes/ of neonbjb/DL-Art-School at f563a8dd41; needs torch and safetensors

@@ -1,4 +1,4 @@
-"""Makes what tests/models/srgan/srgan_test.cpp compares with: what DL-Art-School's own networks, run from its code,
+"""Makes what tests/models/super_resolution/srgan_test.cpp compares with: what DL-Art-School's own networks, run from its code,
 make of an image, and their gradients.
 
     make.py CODES    CODES is the folder codes/ of neonbjb/DL-Art-School at f31a333; needs torch and safetensors

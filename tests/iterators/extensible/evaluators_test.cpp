@@ -14,7 +14,7 @@
 #include "eval_out/callbacks/callback.h"
 #include "eval_out/read/eval_reader.h"
 #include "iterators/extensible/step/evaluator.h"
-#include "models/srflow/srflow.h"
+#include "models/super_resolution/srflow.h"
 #include "runtime/core/formats/safetensors.h"
 #include "tests/message_of.h"
 #include "tests/places.h"

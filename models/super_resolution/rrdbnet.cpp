@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "models/srgan/dense_blocks.h"
+#include "models/super_resolution/dense_blocks.h"
 #include "runtime/train/networks/checkpoint_modules.h"
 #include "runtime/train/networks/image_input.h"
 #include "runtime/train/networks/network.h"

@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "models/srflow/options.h"
-#include "models/srflow/rrdb.h"
+#include "models/super_resolution/options.h"
+#include "models/super_resolution/rrdb.h"
 #include "runtime/train/networks/network.h"
 
 namespace stepop::srflow {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "models/srflow/flow_layers.h"
-#include "models/srflow/options.h"
-#include "models/srflow/rrdb.h"
+#include "models/super_resolution/flow_layers.h"
+#include "models/super_resolution/options.h"
+#include "models/super_resolution/rrdb.h"
 #include "runtime/core/config/config.h"
 #include "runtime/train/networks/network.h"
 

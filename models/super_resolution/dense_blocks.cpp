@@ -1,4 +1,4 @@
-#include "models/srgan/dense_blocks.h"
+#include "models/super_resolution/dense_blocks.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "models/srflow/srflow.h"
+#include "models/super_resolution/srflow.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/core/measure/tensor_statistics.h"

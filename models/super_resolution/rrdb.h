@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "models/srgan/dense_blocks.h"
+#include "models/super_resolution/dense_blocks.h"
 #include "runtime/core/config/config.h"
 #include "runtime/train/networks/image_input.h"
 

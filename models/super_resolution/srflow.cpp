@@ -1,4 +1,4 @@
-#include "models/srflow/srflow.h"
+#include "models/super_resolution/srflow.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>

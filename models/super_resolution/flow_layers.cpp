@@ -1,4 +1,4 @@
-#include "models/srflow/flow_layers.h"
+#include "models/super_resolution/flow_layers.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>

@@ -1,4 +1,4 @@
-#include "models/srflow/rrdb.h"
+#include "models/super_resolution/rrdb.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/upsample_nearest2d.h>
