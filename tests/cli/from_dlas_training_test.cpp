@@ -130,6 +130,53 @@ logger: {print_freq: 1, save_checkpoint_freq: 1000, visuals: [hq, aug1, aug2], v
   CHECK(trained.out.find("ended: all 2 steps are done") != std::string::npos);
 }
 
+TEST_CASE("the recipe of SRFlow trains, with an evaluator that has its own pictures") {
+  const ScratchFolder folder;
+  for (int i = 0; i < 4; ++i) {
+    folder.write(fmt::format("pictures/{}.png", i),
+                 encode_png(at::randint(0, 256, {40, 40, 3}, at::kByte)));
+  }
+  const auto result = make(folder, "srflow", R"(
+scale: 4
+datasets:
+  train: {n_workers: 0, batch_size: 1, name: a, mode: single_image_extensible, paths: ../pictures, target_size: 32, force_multiple: 1, scale: 4, num_corrupts_per_image: 0}
+networks:
+  generator:
+    type: generator
+    which_model_G: srflow
+    nf: 8
+    nb: 2
+    K: 1
+    gc: 4
+    scale: 4
+    initial_stride: 1
+    flow_scale: 4
+    train_RRDB: true
+    flow: {patch_size: 32, K: 1, L: 3, noInitialInj: true, coupling: CondAffineSeparatedAndCond, additionalFlowNoAffine: 1, split: {enable: true}, fea_up0: true, fea_up-1: true, stackRRDB: {blocks: [0, 1, 0, 1], concat: true}, gaussian_loss_weight: 1}
+path: {strict_load: true}
+steps:
+  generator:
+    training: generator
+    optimizer_params: {lr: !!float 2e-4, weight_decay: 0, beta1: 0.9, beta2: 0.99}
+    injectors:
+      z_inj: {type: generator, generator: generator, in: [hq, lq, None, None, False], out: [z, nll]}
+      gen_inj: {every: 50, type: generator, generator: generator, in: [None, lq, None, .4, True], out: [gen]}
+    losses: {log_likelihood: {type: direct, key: nll, weight: 1}}
+train: {niter: 2, warmup_iter: -1, mega_batch_factor: 1, val_freq: 2, default_lr_scheme: MultiStepLR, gen_lr_steps: [20000], lr_gamma: 0.5}
+eval:
+  evaluators:
+    gaussian: {for: generator, type: flownet_gaussian, batch_size: 2, dataset: {paths: ../pictures, target_size: 32, force_multiple: 1, scale: 4, eval: False, num_corrupts_per_image: 0, corruption_blur_scale: 1}}
+  output_state: eval_gen
+logger: {print_freq: 1, save_checkpoint_freq: 2, visuals: [gen, hq, lq], visual_debug_rate: 1}
+)");
+  check_notes(result, {"eval/evaluators/gaussian/type: flownet_gaussian becomes flow_gaussian_nll",
+                       "eval/output_state: eval_gen is left out: nothing makes it"});
+  const auto trained = run_in(folder, "stepop -n flow -b srflow/srflow.yaml -t --num_threads 1");
+  CHECK_MESSAGE(trained.exit_code == 0, trained.err);
+  CHECK(trained.out.find("gaussian/gaussian ") != std::string::npos);
+  CHECK(trained.out.find("ended: all 2 steps are done") != std::string::npos);
+}
+
 TEST_CASE("a config in which no step trains is evaluated, by the command that is printed") {
   const ScratchFolder folder;
   folder.write("pictures/a.png", encode_png(at::randint(0, 256, {16, 16, 3}, at::kByte)));
