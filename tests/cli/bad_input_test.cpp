@@ -106,7 +106,7 @@ TEST_CASE("a component that is not registered") {
   digits.refuses("stepop -b digits.yaml -t --model LeNte", 2,
                  "command line: model: unknown model \"LeNte\": did you mean \"LeNet\"? Known are: "
                  "LeNet, VUNet, DiT, Onnx, vqvae, MLP, RRDBNet, "
-                 "byol, toy_d, toy_g and 11 more: stepop list model");
+                 "byol, toy_d, toy_g and 14 more: stepop list model");
 }
 
 TEST_CASE("a reference to nowhere or in a circle") {
