@@ -173,7 +173,7 @@ logger: {print_freq: 1, save_checkpoint_freq: 2, visuals: [gen, hq, lq], visual_
                        "eval/output_state: eval_gen is left out: nothing makes it"});
   const auto trained = run_in(folder, "stepop -n flow -b srflow/srflow.yaml -t --num_threads 1");
   CHECK_MESSAGE(trained.exit_code == 0, trained.err);
-  CHECK(trained.out.find("gaussian/gaussian ") != std::string::npos);
+  CHECK(trained.out.find("gaussian: gaussian ") != std::string::npos);
   CHECK(trained.out.find("ended: all 2 steps are done") != std::string::npos);
 }
 
