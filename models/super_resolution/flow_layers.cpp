@@ -70,21 +70,6 @@ at::Tensor standard_normal_logp(const at::Tensor& x) {
   return sum_of_each((x.square() + kLog2Pi) * -0.5);
 }
 
-at::Tensor squeezed(const at::Tensor& x) {
-  const int64_t height = x.size(2) / 2;
-  const int64_t width = x.size(3) / 2;
-  return x.reshape({x.size(0), x.size(1), height, 2, width, 2})
-      .permute({0, 1, 3, 5, 2, 4})
-      .reshape({x.size(0), 4 * x.size(1), height, width});
-}
-
-at::Tensor unsqueezed(const at::Tensor& x) {
-  const int64_t channels = x.size(1) / 4;
-  return x.reshape({x.size(0), channels, 2, 2, x.size(2), x.size(3)})
-      .permute({0, 1, 4, 2, 5, 3})
-      .reshape({x.size(0), channels, 2 * x.size(2), 2 * x.size(3)});
-}
-
 ActNorm::ActNorm(int64_t channels)
     : bias_(register_parameter("bias", at::zeros({1, channels, 1, 1}))),
       logs_(register_parameter("logs", at::zeros({1, channels, 1, 1}))) {}

@@ -21,10 +21,6 @@ struct Flowed {
 /// log N(x; 0, 1), the sum of each example: [B].
 at::Tensor standard_normal_logp(const at::Tensor& x);
 
-/// [B, C, H, W] to [B, 4 C, H / 2, W / 2], and back (Dinh et al., 2017).
-at::Tensor squeezed(const at::Tensor& x);
-at::Tensor unsqueezed(const at::Tensor& x);
-
 /// A shift and a scale of each channel (Kingma & Dhariwal, 2018), 0 and 1 at first: as in
 /// DL-Art-School, the first batch does not change them.
 class ActNorm : public torch::nn::Module {

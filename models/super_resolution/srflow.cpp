@@ -4,6 +4,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/normal.h>
+#include <ATen/ops/pixel_shuffle.h>
+#include <ATen/ops/pixel_unshuffle.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/upsample_bilinear2d.h>
 #include <ATen/ops/upsample_nearest2d.h>
@@ -216,7 +218,7 @@ Encoded SrFlow::encode(const at::Tensor& image, const at::Tensor& small, bool ad
       made.latents.push_back(std::move(parts.latent));
       now = std::move(parts.rest);
     } else {
-      now.x = squeezed(now.x);
+      now.x = at::pixel_unshuffle(now.x, 2);
     }
   }
   made.latents.push_back(now.x);
@@ -293,7 +295,7 @@ Decoded SrFlow::decode(const at::Tensor& small, const Decoding& how) {
       now = layer.split->reversed(now, latents.back(), how.heat);
       latents.pop_back();
     } else {
-      now.x = unsqueezed(now.x);
+      now.x = at::pixel_shuffle(now.x, 2);
     }
   }
   return {now.x, now.logdet, seen.out};

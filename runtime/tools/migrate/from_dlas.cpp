@@ -167,7 +167,7 @@ class DlasTranslation {
 
   void take_frequency(const std::string& key, const Value& value) {
     const Value* batch_size = dlas_.find("datasets/train/batch_size");
-    if (dlas_.find("datasets/val") == nullptr && dlas_.find("eval/evaluators") == nullptr) {
+    if (dlas_.find("datasets/val") == nullptr && !has_flow_evaluator()) {
       return note("train/" + key, "left out: there is no datasets/val");
     }
     if (key == "val_freq") return set("eval_hook/freq", value);
@@ -202,13 +202,24 @@ class DlasTranslation {
             : set("eval/output_state", value);
   }
 
+  static bool is_of_flow(const Value& evaluator) {
+    const Value* type = find_in_map(evaluator, "type");
+    return type != nullptr &&
+           (*type == Value("flow_gaussian_nll") || *type == Value("flownet_gaussian"));
+  }
+
+  /// Whether something is evaluated without `datasets/val`.
+  bool has_flow_evaluator() const {
+    const Value* all = dlas_.find("eval/evaluators");
+    return all != nullptr && all->is_map() &&
+           std::ranges::any_of(all->as_map(),
+                               [](const auto& entry) { return is_of_flow(entry.second); });
+  }
+
   void take_evaluator(const std::string& name, const Value& evaluator) {
     const Value* type = find_in_map(evaluator, "type");
     const std::string path = "eval/evaluators/" + name;
-    if (type != nullptr &&
-        (*type == Value("flow_gaussian_nll") || *type == Value("flownet_gaussian"))) {
-      return take_flow_evaluator(path, name, evaluator);
-    }
+    if (is_of_flow(evaluator)) return take_flow_evaluator(path, name, evaluator);
     if (type != nullptr && type->is_text() &&
         find_component("evaluator", type->as_text()) != nullptr) {
       return set(path, evaluator);
@@ -234,7 +245,6 @@ class DlasTranslation {
     translate_dlas_dataset(path + "/dataset", "datasets/" + name, copy, result_);
     set(path + "/dataset", Value(name));
     if (const Value* size = find_in_map(evaluator, "batch_size")) set("test_batch_size", *size);
-    if (const Value* freq = dlas_.find("train/val_freq")) set("eval_hook/freq", *freq);
   }
 
   /// Names in `visuals` that nothing makes are left out there without a word.
