@@ -16,71 +16,15 @@
 #include "iterators/extensible/step/evaluator.h"
 #include "models/super_resolution/srflow.h"
 #include "runtime/core/formats/safetensors.h"
+#include "tests/iterators/extensible/evaluator_runs.h"
 #include "tests/message_of.h"
 #include "tests/places.h"
-#include "tests/python.h"
 #include "tests/test_run.h"
 
 namespace stepop {
 namespace extensible_evaluators_test {
 
 using namespace extensible;
-
-/// TorchScript networks: `mean.pt`, the mean of each channel; `corner.pt`, the first two pixels of
-/// the first row; `picture.pt`, no features but a picture's sum.
-const ScratchFolder& networks() {
-  static const ScratchFolder folder;
-  static const bool done = [] {
-    folder.write("make.py", R"(
-import sys
-import torch
-
-class Mean(torch.nn.Module):
-    def forward(self, x):
-        return x.mean((2, 3), keepdim=True)
-
-class Corner(torch.nn.Module):
-    def forward(self, x):
-        return x[:, :, 0, :2]
-
-class Sum(torch.nn.Module):
-    def forward(self, x):
-        return x.sum()
-
-for name, module in {"mean": Mean(), "corner": Corner(), "sum": Sum()}.items():
-    torch.jit.script(module).save(f"{sys.argv[1]}/{name}.pt")
-)");
-    run_python("import runpy, sys; runpy.run_path(sys.argv[1] + '/make.py', run_name='__main__')",
-               {folder.path()});
-    return true;
-  }();
-  return done ? folder : folder;
-}
-
-constexpr const char* kBase = R"(
-iterator: ExtensibleTrainer
-num_threads: 1
-batch_size: 4
-num_steps: 4
-log_freq: 1000
-seed: 3
-datasets:
-  train: {class: RandomTensors, size: 8, tensors: {lq: [3, 8, 8], hq: [3, 16, 16]}}
-  validation: {class: RandomTensors, size: 6, tensors: {lq: [3, 8, 8], hq: [3, 16, 16]}, seed: 5}
-networks: {g: {which_model: toy_g, nf: 4, scale: 2}}
-steps:
-  s:
-    training: g
-    optimizer_params: {lr: 0.001}
-    injectors: {g: {type: generator, generator: g, in: lq, out: gen}}
-    losses: {pix: {type: pix, criterion: l1, weight: 1, real: hq, fake: gen}}
-eval_hook: {freq: 2}
-)";
-
-/// `evaluators`: YAML of a map.
-std::string config(const std::string& evaluators) {
-  return fmt::format("{}eval: {{output_state: gen, evaluators: {}}}\n", kBase, evaluators);
-}
 
 /// An evaluator by itself over pictures of its own, as `name`.
 EvalOutputs measured(const std::string& yaml, const at::Tensor& real, const at::Tensor& fake) {
@@ -159,25 +103,6 @@ TEST_CASE("features are those of the network, of pictures as it wants them") {
         std::string::npos);
   CHECK(message_of([&] { outputs("mean: [0.5, 0.5], features: " + mean); }) ==
         "mean has 2 numbers, and pictures 3 channels");
-}
-
-/// The file of the evaluation after `step`; `name`: of one of `evaluations`.
-EvalFile outputs_of(const TestRun& run, int64_t step, const std::string& name = "") {
-  const std::string end = fmt::format("/{}/{}outputs.h5", step, name.empty() ? "" : name + "/");
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(run.root() + "/eval")) {
-    const std::string path = entry.path().string();
-    if (path.ends_with(end)) return EvalFile(path);
-  }
-  throw std::runtime_error("no such evaluation");
-}
-
-/// The numbers of the evaluations after `step`.
-nlohmann::json numbers_of(const TestRun& run, int64_t step) {
-  nlohmann::json numbers = nlohmann::json::object();
-  for (const auto& line : run.metrics()) {
-    if (line["step"] == step) numbers.update(line);
-  }
-  return numbers;
 }
 
 TEST_CASE("an evaluation has each example's number in its file, and the split's in its scalars") {
@@ -424,90 +349,6 @@ TEST_CASE(
   CHECK(made.labels.at("name").value()[0].item<double>() == doctest::Approx(sum / 2).epsilon(1e-5));
   CHECK(mistake("{e: {type: flow_gaussian_nll, for: g}}") ==
         "test.yaml:19: eval/evaluators/e/for: the network \"g\" is no srflow: it has no latents");
-}
-
-/// `text` without the line that begins with `begin`.
-std::string without_line(std::string text, const std::string& begin) {
-  const size_t at = text.find("\n" + begin);
-  return text.erase(at, text.find('\n', at + 1) - at);
-}
-
-/// A config with two further datasets, of 5 and of 7 examples.
-std::string with_datasets(const std::string& evaluators) {
-  std::string text = config(evaluators);
-  const std::string tensors = "tensors: {lq: [3, 8, 8], hq: [3, 16, 16]}}\n";
-  return text.insert(text.find("networks:"),
-                     "  faces: {class: RandomTensors, size: 5, " + tensors +
-                         "  towns: {class: RandomTensors, size: 7, seed: 9, " + tensors);
-}
-
-TEST_CASE("an evaluator with a dataset of its own measures that one alone, also without another") {
-  const std::string fid =
-      "{type: fid, real: hq, fake: gen, range: [0, 1], dataset: faces, features: " +
-      networks().path("mean.pt") + "}";
-  const std::string psnr = "{type: psnr, real: hq, fake: gen, range: [0, 1], dataset: towns}";
-  const std::string text =
-      with_datasets("{fid: " + fid + ", psnr: " + psnr +
-                    ", any: {type: psnr, real: hq, fake: gen, range: [0, 1]}}");
-  TestRun run(text);
-  run.train();
-  for (const int64_t step : {2, 4}) {  // as eval_hook/freq says
-    const nlohmann::json numbers = numbers_of(run, step);
-    CHECK(numbers.contains("faces/fid/fid"));
-    CHECK(numbers.contains("towns/psnr"));
-    CHECK(numbers.contains("validation/eval_op/any"));
-    CHECK(numbers.contains("towns/any"));
-    CHECK_FALSE(numbers.contains("towns/fid/fid"));
-    CHECK_FALSE(numbers.contains("validation/eval_op/fid/fid"));
-    CHECK_FALSE(numbers.contains("faces/psnr"));
-    CHECK_FALSE(numbers.contains("validation/eval_op/psnr"));
-    CHECK(outputs_of(run, step, "faces").read("outputs/fid/real").size(0) == 5);
-    CHECK_FALSE(outputs_of(run, step).contains("outputs/fid/real"));
-    CHECK(outputs_of(run, step, "towns").read("labels/psnr").size(0) == 7);
-  }
-
-  // Instead of the validation split: the same numbers.
-  TestRun alone(without_line(text, "  validation:"));
-  alone.train();
-  CHECK(numbers_of(alone, 4)["faces/fid/fid"] == numbers_of(run, 4)["faces/fid/fid"]);
-  CHECK(numbers_of(alone, 4)["towns/psnr"] == numbers_of(run, 4)["towns/psnr"]);
-}
-
-TEST_CASE("a dataset of an evaluator is evaluated as evaluations say, when they do") {
-  const auto places = [](const std::string& more) {
-    TestRun run(with_datasets("{psnr: {type: psnr, real: hq, fake: gen, range: [0, 1], dataset: "
-                              "faces}}") +
-                more);
-    run.train();
-    std::vector<std::string> found;
-    for (const int64_t step : {2, 4}) {
-      for (const auto& [name, number] : numbers_of(run, step).items()) {
-        if (name.ends_with("/psnr")) found.push_back(fmt::format("{} {}", step, name));
-      }
-    }
-    return found;
-  };
-  CHECK(places("") == std::vector<std::string>{"2 faces/psnr", "4 faces/psnr"});
-  CHECK(places("evaluations: {mine: {eval_op: faces/eval_op, freq: 4}}\n") ==
-        std::vector<std::string>{"4 mine/psnr"});
-  CHECK(places("evaluations: {faces: null}\n").empty());
-}
-
-TEST_CASE("a dataset that an evaluator cannot measure is named before the first step") {
-  const auto refused = [](const std::string& dataset) {
-    return message_of([&] {
-      TestRun run(
-          with_datasets("{p: {type: psnr, real: hq, fake: gen, dataset: " + dataset + "}}"));
-    });
-  };
-  CHECK(refused("town") ==
-        "test.yaml:21: eval/evaluators/p/dataset: there is no datasets/town; there are: train, "
-        "validation, faces, towns");
-  CHECK(
-      refused("train").ends_with("is what a training learns from; an evaluation has another name"));
-  CHECK(
-      refused("{class: ImageFolder}").find("expected the name of one of datasets, such as faces") !=
-      std::string::npos);
 }
 
 TEST_CASE("evaluators without anything to evaluate are a mistake") {
