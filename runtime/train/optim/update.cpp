@@ -125,6 +125,12 @@ Update::Update(const Config& config, NamedParameters parameters, const StepClock
       clears_at_(read_clears_at(config)),
       clock_(&clock),
       on_nan_(on_nan) {
+  for (const char* key : {"clip_norm", "clip_value"}) {
+    if (!optimizer_->evaluates_again() || !config.has(key)) continue;
+    throw config.error(key,
+                       "the optimizer computes the loss several times in a step, and trusts "
+                       "its gradients: leave it out");
+  }
   const auto& all = optimizer_->parameters();
   const bool is_on_device = std::any_of(
       all.begin(), all.end(), [](const auto& parameter) { return !parameter.second.is_cpu(); });

@@ -69,8 +69,8 @@ class Update {
 
   /// The same for an optimizer that computes the loss several times in a step, such as LBFGS:
   /// `again` computes it with the weights of that moment. Other optimizers do not call it. Throws
-  /// Error where such a step is not possible: with `accumulate`, several processes, float16,
-  /// clipping and in a graph of the device.
+  /// Error where such a step is not possible: with `accumulate`, several processes, float16
+  /// and in a graph of the device.
   void step(const WeightedMean& loss, const std::function<WeightedMean()>& again);
 
   /// Adds the gradients of `loss` to the gradients of this update's parameters. No other tensor

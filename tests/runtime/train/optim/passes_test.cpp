@@ -137,13 +137,15 @@ TEST_CASE("what LBFGS cannot do is said before the step") {
   StepClock clock;
   const auto loss = [&] { return parameters[0].second.square().mean(); };
   const auto refused = [&](const std::string& more) {
-    Update update(config_of("{class: LBFGS" + more + "}"), parameters, clock);
-    return message_of([&] { update.step(loss(), loss); });
+    return message_of([&] {
+      Update update(config_of("{class: LBFGS" + more + "}"), parameters, clock);
+      update.step(loss(), loss);
+    });
   };
-  CHECK(refused(", clip_norm: 1") ==
-        "optimizer: it computes the loss several times in a step, which clipping would mislead: "
-        "leave "
-        "clip_norm and clip_value out");
+  CHECK(
+      refused(", clip_norm: 1") ==
+      "test.yaml:1: clip_norm: the optimizer computes the loss several times in a step, and trusts "
+      "its gradients: leave it out");
   clock.micro_batches = 2;
   CHECK(refused("").ends_with("which accumulate does not: give it a larger batch_size"));
   clock.micro_batches = 1;
