@@ -26,6 +26,13 @@ void append(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::app) << text;
 }
 
+/// In one step, as a run writes its files.
+void put(const ScratchFolder& folder, const std::string& name, const std::string& text) {
+  const std::string path = folder.path(name);
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::filesystem::rename(folder.write("part", text), path);
+}
+
 void make_run(const ScratchFolder& folder, const std::string& name) {
   folder.write(name + "/configs/train_2026-11-21T10-00-00.yaml", "a: 1\n");
   folder.write(name + "/train/metrics.jsonl", line(1));
@@ -42,44 +49,50 @@ LivePage page_of(const ScratchFolder& folder, const std::string& name) {
 
 HttpAnswer data_of(LivePage& page) { return page.answer({.path = page.path() + "data"}); }
 
-/// The data, after the tag became another one.
-json data_after(LivePage& page, const std::string& tag) {
+/// The data once they are so. A look may come between two steps of what the test does to its files;
+/// the next one sees the rest.
+template <class Condition>
+json data_when(LivePage& page, const Condition& is_so) {
+  json data;
   for (int i = 0; i < 2000; ++i) {
-    const HttpAnswer answer = data_of(page);
-    if (answer.tag != tag) return json::parse(*answer.body);
+    data = json::parse(*data_of(page).body);
+    if (is_so(data)) return data;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return {};
+  FAIL("never so: " << data.dump());
+  return data;
 }
 
-/// Whether the tag is the same after some looks.
-bool stays(LivePage& page, const std::string& tag) {
-  for (int i = 0; i < 20; ++i) {
-    if (data_of(page).tag != tag) return false;
+/// Whether the tag becomes one that is the same for some looks.
+bool comes_to_rest(LivePage& page) {
+  std::string tag;
+  for (int looks = 0, same = 0; looks < 2000; ++looks) {
+    const std::string now = data_of(page).tag;
+    same = now == tag ? same + 1 : 0;
+    if (same == 20) return true;
+    tag = now;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  return true;
+  return false;
 }
 
 TEST_CASE("the page of a run has new data when the run logged, drew, or was evaluated, only then") {
   const ScratchFolder folder;
   make_run(folder, "run");
   LivePage page = page_of(folder, "run");
-  std::string tag = data_of(page).tag;
-  CHECK(stays(page, tag));
+  CHECK(comes_to_rest(page));
   append(folder.path("run/train/metrics.jsonl"), line(2));
-  CHECK(data_after(page, tag)["curves"][0]["steps"] == json({1, 2}));
-  tag = data_of(page).tag;
-  CHECK(stays(page, tag));
-  folder.write("run/train/train/log_op/input_0000002.png", "x");
-  CHECK(data_after(page, tag)["pictures"][0]["title"] == "train/log_op/input");
-  tag = data_of(page).tag;
-  folder.write("run/eval/2026-11-21T10-00-00_a/2/scalars.json", "{\"validation/eval_op/x\": 3}");
-  CHECK(data_after(page, tag)["evaluations"]["rows"].size() == 1);
-  tag = data_of(page).tag;
-  folder.write("run/train/process.json", R"({"state": "stopped", "host": "a", "pid": 1})");
-  CHECK(data_after(page, tag)["run"]["state"] == "stopped");
-  CHECK(stays(page, data_of(page).tag));
+  data_when(page, [](json data) { return data["curves"][0]["steps"] == json({1, 2}); });
+  CHECK(comes_to_rest(page));
+  put(folder, "run/train/train/log_op/input_0000002.png", "x");
+  const json drawn = data_when(page, [](json data) { return data["pictures"].size() == 1; });
+  CHECK(drawn["pictures"][0]["title"] == "train/log_op/input");
+  CHECK(comes_to_rest(page));
+  put(folder, "run/eval/2026-11-21T10-00-00_a/2/scalars.json", "{\"validation/eval_op/x\": 3}");
+  data_when(page, [](json data) { return data["evaluations"]["rows"].size() == 1; });
+  put(folder, "run/train/process.json", R"({"state": "stopped", "host": "a", "pid": 1})");
+  data_when(page, [](json data) { return data["run"]["state"] == "stopped"; });
+  CHECK(comes_to_rest(page));
 }
 
 TEST_CASE("a page has the newest data in it, may ask for more, and has a path that is its own") {
@@ -88,9 +101,8 @@ TEST_CASE("a page has the newest data in it, may ask for more, and has a path th
   LivePage page = page_of(folder, "run");
   CHECK(page.path().size() == 34);
   CHECK(page.path() != page_of(folder, "run").path());
-  const std::string tag = data_of(page).tag;
   append(folder.path("run/train/metrics.jsonl"), line(7654));
-  data_after(page, tag);
+  data_when(page, [](json data) { return data["curves"][0]["steps"] == json({1, 7654}); });
   const HttpAnswer answer = page.answer({.path = page.path()});
   CHECK(answer.type == "text/html; charset=utf-8");
   CHECK(answer.body->find("connect-src 'self'") != std::string::npos);
@@ -107,22 +119,17 @@ TEST_CASE("runs that begin in a folder come to its page, and those that go leave
   folder.write("logs/debug_runs/x/configs/train_2026-11-21T10-00-00.yaml", "a: 1\n");
   LivePage page([logs = folder.path("logs")] { return runs_in_folder(logs); }, at_once(true));
   CHECK(json::parse(*data_of(page).body)["runs"].empty());
-  std::string tag = data_of(page).tag;
+  const auto has_runs = [](size_t number) {
+    return [number](json data) { return data["runs"].size() == number; };
+  };
   make_run(folder, "logs/2026-11-21T10-00-00_a");
-  json data = data_after(page, tag);
-  REQUIRE(data["runs"].size() == 1);
-  CHECK(data["runs"][0]["label"] == "a");
-  tag = data_of(page).tag;
+  CHECK(data_when(page, has_runs(1))["runs"][0]["label"] == "a");
   make_run(folder, "logs/2026-11-22T10-00-00_b");
-  while (data["runs"].size() == 1) {  // a look may have come before its last file
-    data = data_after(page, tag);
-    tag = data_of(page).tag;
-  }
-  CHECK(data["runs"][1]["label"] == "b");
+  CHECK(data_when(page, has_runs(2))["runs"][1]["label"] == "b");
   std::filesystem::remove_all(folder.path("logs"));
-  CHECK(data_after(page, tag)["notes"][0].get<std::string>().starts_with(
-      "the runs could not be read: "));
-  CHECK(stays(page, data_of(page).tag));
+  const json gone = data_when(page, [](json data) { return !data["notes"].empty(); });
+  CHECK(gone["notes"][0].get<std::string>().starts_with("the runs could not be read: "));
+  CHECK(comes_to_rest(page));
 }
 
 TEST_CASE("a folder with very many runs shows the newest") {
