@@ -168,7 +168,7 @@ class TestOfTwoKeys : public Iterator {
 };
 STEPOP_REGISTER_ITERATOR(TestOfTwoKeys, {"For tests.", {}});
 
-std::string rivals_config(const std::string& more) {
+std::string rivals_config(const std::string& more, int log_freq = 3) {
   return R"(
 iterator: TestRivals
 networks:
@@ -183,8 +183,8 @@ batch_size: 8
 num_epochs: 6
 num_threads: 1
 device: hpu
-log_freq: 3
-)" + more;
+)" + fmt::format("log_freq: {}\n", log_freq) +
+         more;
 }
 
 void check_same(const TestRun& here, const TestRun& there) {
@@ -205,41 +205,57 @@ TEST_CASE("where LibTorch has no graphs for the device, a run is refused before 
 
 TEST_CASE("a training by graphs has the bits of one without, its logs too") {
   if (!has_graphs()) return;
-  for (const char* more :
-       {"", "log_freq: 1", "ema: {decay: 0.9}\nckpt_freq: 5", "swa: {from: 1e}",
-        "channels_last: true", "n_data_processes: 2\nn_prefetch: 3", "hooks: {spike: LossSpike}",
-        "precision: bfloat16", "precision: float16", "drop_last: true",
-        "freeze: [{match: conv1, until: 6}]",
-        "optimizer: {class: SGD, lr: 0.1, momentum: 0.9, clip_norm: 0.1}",
-        "optimizer: {class: AdamW, lr: 0.01, clip_value: 0.01}\non_nan: skip",
-        "optimizer: {class: RMSprop, lr: 0.01}\non_nan: ignore",
-        "optimizer: {class: Adam, lr: 0.01, clear_state_at: [7]}",
-        "optimizer: {class: Muon, lr: 0.01}", "optimizer: {class: ScheduleFreeAdamW, lr: 0.01}",
-        "telemetry: {weights: 1e, gradients: 3}"}) {
-    CAPTURE(std::string(more));
+  const auto check = [](const std::string& more, int64_t launches_of_step) {
+    CAPTURE(more);
     const std::string config = lenet_config(kName, more, kExamples);
     TestRun there(config);
     there.train();
     take_graph_launches();
     TestRun here(config + kGraph);
     here.train();
-    CHECK(take_graph_launches() >= 2 * 14);  // of 21 whole batches, an update in each
+    CHECK(take_graph_launches() >= launches_of_step * 14);  // of 21 whole batches
     check_same(here, there);
+  };
+  for (const char* more :
+       {"", "ema: {decay: 0.9}\nckpt_freq: 5", "swa: {from: 1e}", "channels_last: true",
+        "n_data_processes: 2\nn_prefetch: 3", "hooks: {spike: LossSpike}", "precision: bfloat16",
+        "precision: float16", "drop_last: true", "freeze: [{match: conv1, until: 6}]",
+        "optimizer: {class: SGD, lr: 0.1, momentum: 0.9, clip_norm: 0.1}",
+        "optimizer: {class: AdamW, lr: 0.01, clip_value: 0.01}\non_nan: skip",
+        "optimizer: {class: Adam, lr: 0.01, amsgrad: true}\non_nan: ignore",
+        "telemetry: {weights: 1e}"}) {
+    check(more, 1);
+  }
+  // These need the host between the gradients and the update.
+  for (const char* more :
+       {"log_freq: 1", "optimizer: {class: RMSprop, lr: 0.01}\non_nan: ignore",
+        "optimizer: {class: Adam, lr: 0.01, clear_state_at: [7]}",
+        "optimizer: {class: SGD, lr: {class: cosine, from: 0.1, steps: end}}",
+        "optimizer: {class: SGD, lr: 0.1, clip_norm: {class: linear, from: 1, to: 0.1, steps: 9}}",
+        "optimizer: {class: Muon, lr: 0.01}", "optimizer: {class: ScheduleFreeAdamW, lr: 0.01}",
+        "telemetry: {gradients: 1}"}) {
+    check(more, 2);
   }
 }
 
 TEST_CASE("steps of two networks with dropout have the same bits, also beside late copies") {
   if (!has_graphs()) return;
-  TestRun there(rivals_config(""));
-  there.train();
-  set_copy_delay(2'000);
-  take_graph_launches();
-  TestRun here(rivals_config(kGraph));
-  here.train();
-  set_copy_delay(0);
-  // 15 whole batches and 3 smaller ones after the first three of each kind.
-  CHECK(take_graph_launches() == 3 * (15 + 3));
-  check_same(here, there);
+  // 15 whole batches and 3 smaller ones after the first three of each kind. The generator's rate is
+  // a schedule; a logged step shows the norm of the judge's gradients, too.
+  for (const auto& [log_freq, launches_of_step] : {std::pair{1, 3}, std::pair{24, 2}}) {
+    CAPTURE(log_freq);
+    TestRun there(rivals_config("", log_freq));
+    there.train();
+    set_copy_delay(2'000);
+    take_graph_launches();
+    TestRun here(rivals_config(kGraph, log_freq));
+    here.train();
+    set_copy_delay(0);
+    const int64_t launches = take_graph_launches();
+    CHECK(launches <= launches_of_step * (15 + 3));
+    CHECK(launches >= launches_of_step * (log_freq == 1 ? 15 + 3 : 12));  // less the logged ones
+    check_same(here, there);
+  }
 }
 
 TEST_CASE("batches of equal sizes under other keys have graphs of their own") {

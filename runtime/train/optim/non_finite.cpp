@@ -2,13 +2,11 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
-#include <ATen/ops/full_like.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -194,18 +192,22 @@ void DeviceFiniteCheck::begin(const at::Device& device) {
   if (!found_.defined()) {
     found_ = at::zeros({}, at::TensorOptions(at::kFloat).device(device));
     one_ = at::ones({}, found_.options());
-    reset();
+    left_out_ = at::zeros({}, found_.options().dtype(at::kDouble));
+    good_ = at::zeros_like(left_out_);
   } else if (!is_sticky_) {
     found_.zero_();
   }
 }
 
-const at::Tensor& DeviceFiniteCheck::check(const std::vector<at::Tensor>& tensors,
-                                           int64_t global_step) {
+void DeviceFiniteCheck::note(int64_t global_step) {
+  last_.reset();
+  steps_.push_back(global_step);
+}
+
+const at::Tensor& DeviceFiniteCheck::check(const std::vector<at::Tensor>& tensors) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   const at::Device device = tensors.front().device();
   begin(device);
-  last_.reset();
   std::vector<at::Tensor> here = std::exchange(losses_, {});
   here.insert(here.end(), tensors.begin(), tensors.end());
   const auto elsewhere_begin =
@@ -221,26 +223,31 @@ const at::Tensor& DeviceFiniteCheck::check(const std::vector<at::Tensor>& tensor
     at::maximum_out(found_, found_, found.to(device));
   }
   left_out_.add_(found_);
-  first_step_ = at::where(found_.ne(0), first_step_.clamp_max(global_step), first_step_);
+  if (!is_sticky_) good_.add_(left_out_.eq(0));
   return found_;
 }
 
 DeviceFiniteCheck::Reading DeviceFiniteCheck::read() const {
   if (!found_.defined()) return {};
   if (last_) return *last_;
-  const at::Tensor numbers = at::stack({left_out_, first_step_}).cpu();
-  const double* values = numbers.const_data_ptr<double>();
-  last_ = values[0] == 0
-              ? Reading{}
-              : Reading{static_cast<int64_t>(values[0]), static_cast<int64_t>(values[1])};
+  const at::Tensor numbers = at::stack({left_out_, good_}).cpu();
+  const auto left_out = static_cast<size_t>(numbers.const_data_ptr<double>()[0]);
+  const auto good = static_cast<size_t>(numbers.const_data_ptr<double>()[1]);
+  last_ = Reading{};
+  if (left_out > 0) {
+    // All that follow the first are left out where the flag is sticky.
+    const size_t first = is_sticky_ ? steps_.size() - left_out : good;
+    last_ = Reading{static_cast<int64_t>(left_out), steps_.at(first)};
+  }
   return *last_;
 }
 
 void DeviceFiniteCheck::reset() {
   if (!found_.defined()) return;
   last_ = Reading{};
-  left_out_ = at::zeros({}, found_.options().dtype(at::kDouble));
-  first_step_ = at::full_like(left_out_, std::numeric_limits<double>::infinity());
+  steps_.clear();
+  left_out_.zero_();
+  good_.zero_();
 }
 
 }  // namespace stepop

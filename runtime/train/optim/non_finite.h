@@ -87,10 +87,16 @@ class DeviceFiniteCheck {
   /// Adds a loss of the next update.
   void add_loss(const at::Tensor& loss) { losses_.push_back(loss.detach()); }
 
-  /// Checks the losses and `tensors`, at least one tensor. Called once per update. Returns the
-  /// `found_inf` of the fused kernels, on the device of the first tensor: float32 [], 1 when the
-  /// update must not happen, otherwise 0. The next call overwrites the result.
-  const at::Tensor& check(const std::vector<at::Tensor>& tensors, int64_t global_step);
+  /// Checks the losses and `tensors`, at least one tensor. Called once per update, or once for a
+  /// graph of the device that repeats it. Returns the `found_inf` of the fused kernels, on the
+  /// device of the first tensor: float32 [], 1 when the update must not happen, otherwise 0. The
+  /// next call overwrites the result.
+  const at::Tensor& check(const std::vector<at::Tensor>& tensors);
+
+  /// Called with every update that is checked. `global_step`: complete training steps before it.
+  void note(int64_t global_step);
+  /// The last update was only captured.
+  void forget_last() { steps_.pop_back(); }
 
   struct Reading {
     int64_t left_out = 0;     ///< Updates that did not happen since the last `reset`.
@@ -107,11 +113,13 @@ class DeviceFiniteCheck {
 
   bool is_sticky_;
   std::vector<at::Tensor> losses_;
+  std::vector<int64_t> steps_;           ///< Of the updates since the last `reset`.
   mutable std::optional<Reading> last_;  ///< What `read` found; nothing after another update.
-  at::Tensor found_;                     ///< float32 [].
-  at::Tensor one_;                       ///< float32 [].
-  at::Tensor left_out_;                  ///< float64 [].
-  at::Tensor first_step_;                ///< float64 [], infinite for none.
+  // These change in place, as a graph of the device needs it.
+  at::Tensor found_;     ///< float32 [].
+  at::Tensor one_;       ///< float32 [].
+  at::Tensor left_out_;  ///< float64 [].
+  at::Tensor good_;      ///< Updates before the first that was left out, float64 []; not if sticky.
 };
 
 }  // namespace stepop

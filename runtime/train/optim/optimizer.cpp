@@ -182,6 +182,24 @@ std::vector<double> Optimizer::lrs(int64_t global_step) const {
   return rates;
 }
 
+bool Optimizer::is_repeatable() const {
+  if (!traits_.is_repeatable) return false;
+  return std::ranges::all_of(groups_, [&](const Group& group) {
+    const bool is_fixed = group.lr.is_fixed() && group.weight_decay.is_fixed();
+    return is_fixed && std::ranges::all_of(group.buckets, [&](const Bucket& bucket) {
+             if (!traits_.first_update_differs) return true;
+             for (size_t i = 0; i < bucket.is_first.size(); ++i) {
+               if (bucket.is_first[i] != 0 && bucket.parameters[i].requires_grad()) return false;
+             }
+             return true;
+           });
+  });
+}
+
+void Optimizer::mark_changed(const std::vector<at::Tensor>& parameters) {
+  for (const auto& parameter : parameters) parameter.unsafeGetTensorImpl()->bump_version();
+}
+
 void Optimizer::step(int64_t global_step, const at::Tensor& found_inf) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   make_slots();

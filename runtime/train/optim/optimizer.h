@@ -57,6 +57,15 @@ class Optimizer {
     step_again(lr(global_step), loss, evaluate);
   }
 
+  /// Whether a graph of the device that holds the next step may be launched for all steps after it:
+  /// its kernels read no number of the host that changes, and every parameter that is trained was
+  /// updated before.
+  bool is_repeatable() const;
+
+  /// After a graph of the device has changed `parameters`: a backward through a graph from before
+  /// it throws PyTorch's error.
+  static void mark_changed(const std::vector<at::Tensor>& parameters);
+
   /// A learning rate or a weight decay that a schedule made infinite or NaN as a float32 at a step;
   /// nothing when all numbers are finite.
   struct BadRate {
@@ -109,6 +118,7 @@ class Optimizer {
     /// Default of the key `adamw_lr`; without it there is no such key.
     std::optional<double> adamw_lr = std::nullopt;
     bool takes_sparse = false;     ///< `update` takes sparse gradients, which others cannot.
+    bool is_repeatable = false;    ///< `update` asks the host for its two numbers alone.
     bool evaluates_again = false;  ///< `step_again` is used in the place of `update`.
   };
 

@@ -41,7 +41,8 @@ class SGD : public Optimizer {
 
  private:
   static Traits traits(const Params& params) {
-    Traits traits = {.lr = params.lr, .weight_decay = params.weight_decay, .slots = {}};
+    Traits traits = {
+        .lr = params.lr, .weight_decay = params.weight_decay, .slots = {}, .is_repeatable = true};
     if (params.momentum > 0) {
       traits.slots = {"momentum_buffer"};
       traits.first_update_differs = true;
@@ -108,8 +109,10 @@ class AdamBase : public Optimizer {
 
  private:
   static Traits traits(const Params& params) {
-    Traits traits = {
-        .lr = params.lr, .weight_decay = params.weight_decay, .slots = {"exp_avg", "exp_avg_sq"}};
+    Traits traits = {.lr = params.lr,
+                     .weight_decay = params.weight_decay,
+                     .slots = {"exp_avg", "exp_avg_sq"},
+                     .is_repeatable = true};
     if (params.amsgrad) traits.slots.emplace_back("max_exp_avg_sq");
     return traits;
   }

@@ -113,6 +113,8 @@ class Scheduled {
     StepReads::note("a schedule");
     return schedule_->at(step);
   }
+  /// Whether it is a number, and no schedule.
+  bool is_fixed() const { return schedule_ == nullptr; }
   /// As `Schedule::fallen_after`.
   std::optional<int64_t> fallen_after() const {
     return schedule_ ? schedule_->fallen_after() : std::nullopt;

@@ -210,13 +210,13 @@ void Update::run_backward(const WeightedMean& mean, bool retain_graph, bool is_o
   if (mean.known_weight() == 0.0 && uncounted_ >= 0 && uncounted_++ == 0) {
     first_uncounted_ = clock_->global_step;
   }
-  if (!end_graph_) show_loss(mean);
+  if (!in_graph_) show_loss(mean);
   if (has_non_finite_) return;  // the step is dropped, whatever is added
   if (world_ == nullptr && checks_now() && !is_finite(loss)) {
     has_non_finite_ = true;
     return leave_out({name_, "the loss", first_non_finite(loss), clock_->global_step});
   }
-  if (end_graph_) {
+  if (in_graph_) {
     captured_losses_.push_back(checkable(mean));
   } else if (device_check_ && world_ == nullptr) {
     device_check_->add_loss(checkable(mean));
@@ -272,8 +272,8 @@ void Update::sum_gradients() {
 }
 
 void Update::apply() {
-  // A copy, as `apply(captured)` within it takes the member away.
-  if (const auto end_graph = end_graph_) return end_graph();
+  // A copy, as what it calls takes the member away.
+  if (const auto in_graph = in_graph_) return in_graph();
   const Span span(profile_, "update");
   if (std::exchange(has_non_finite_, false)) {
     ++skipped_;

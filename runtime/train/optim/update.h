@@ -98,18 +98,25 @@ class Update {
   /// NaN or infinite.
   void apply();
 
-  /// What `backward` computed for `apply` in a step that is captured as a graph of the device. Each
-  /// launch of the graph fills the same tensors again.
+  /// What `backward`, or all of the update, leaves in a step that is captured as a graph of the
+  /// device. Each launch of the graph fills the same tensors again.
   struct Captured {
     std::vector<at::Tensor> losses;
-    std::vector<at::Tensor> gradients;  ///< By parameter; undefined for none.
+    std::vector<at::Tensor>
+        gradients;                    ///< By parameter, undefined for none; empty if all is in it.
+    std::vector<at::Tensor> changed;  ///< The parameters that the graph updates.
+    at::Tensor grad_norm;
   };
 
+  /// Whether all of this step's update can be in a graph that is launched for further steps: no
+  /// number of the host is read that another step changes, and nobody watches its gradients.
+  bool is_repeatable() const;
   /// From now on, while a step is captured, `backward` does only what a graph can hold, and
-  /// `end_graph` is called in the place of `apply`. An empty function ends that.
-  void capture(std::function<void()> end_graph) { end_graph_ = std::move(end_graph); }
-  /// For `end_graph`.
+  /// `in_graph` is called in the place of `apply`: it either ends the graph, takes what waits, and
+  /// applies that outside; or it captures `apply`. An empty function ends that.
+  void capture(std::function<void()> in_graph) { in_graph_ = std::move(in_graph); }
   Captured take_captured();
+  Captured capture_apply();
   /// What `backward` and `apply` do besides the work of the graph that filled `captured`.
   void apply(const Captured& captured);
   /// Whether gradients wait for `apply`.
@@ -225,7 +232,7 @@ class Update {
   std::optional<int64_t> cleared_until_;
   at::Tensor grad_norm_;
   std::vector<at::Tensor> tensors_;  ///< Scratch, empty between calls.
-  std::function<void()> end_graph_;  ///< Empty while no step is captured.
+  std::function<void()> in_graph_;   ///< Empty while no step is captured.
   std::vector<at::Tensor> captured_losses_;
 
   /// The loss of this step, and how it is computed anew; only within the second `step`.

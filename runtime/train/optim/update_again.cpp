@@ -21,7 +21,7 @@ void Update::check_can_evaluate_again() const {
   if (world_ != nullptr) refuse("several processes do not: start one");
   if (clock_->micro_batches != 1) refuse("accumulate does not: give it a larger batch_size");
   if (scale_) refuse("float16 does not: precision: bfloat16 or float32");
-  if (end_graph_) refuse("a graph of the device cannot hold: leave cuda_graph out");
+  if (in_graph_) refuse("a graph of the device cannot hold: leave cuda_graph out");
 }
 
 void Update::step(const WeightedMean& loss, const std::function<WeightedMean()>& again) {

@@ -121,7 +121,8 @@ bool Update::check_gradients(const at::Tensor& norm) {
   if (on_nan_ == OnNan::kIgnore) return true;
   if (device_check_) {
     const std::vector<at::Tensor> norms(norm.defined() ? 1 : 0, norm);
-    found_inf_ = device_check_->check(norm.defined() ? norms : tensors_, clock_->global_step);
+    found_inf_ = device_check_->check(norm.defined() ? norms : tensors_);
+    device_check_->note(clock_->global_step);
     return true;
   }
   if (scale_ && !norm.defined()) return true;  // its gradients are checked

@@ -76,8 +76,13 @@ OrderedMap<Scalars> copied(const OrderedMap<Scalars>& results) {
 struct CapturedStep::Graph {
   struct Piece {
     std::unique_ptr<DeviceGraph> graph;
-    Update* update = nullptr;  ///< Whose `apply` follows; null at the end of the step.
-    Update::Captured captured;
+    /// Whose `apply` follows: they are in the graph, but perhaps for the last.
+    std::vector<std::pair<Update*, Update::Captured>> updates;
+
+    void launch() const {
+      graph->launch();
+      for (const auto& [update, captured] : updates) update->apply(captured);
+    }
   };
 
   int64_t warm_ups = 0;
@@ -108,6 +113,7 @@ CapturedStep::Graph* CapturedStep::graph_for(const Batch& batch,
   for (const auto& [name, tensor] : batch.tensors()) {
     kind += fmt::format(";{} {}{}", name, static_cast<int>(tensor.scalar_type()), tensor.sizes());
   }
+  for (const auto& [name, update] : context_.updates) kind += update->is_repeatable() ? '+' : '-';
   if (context_.config.has("freeze")) {
     for (const auto& [name, update] : context_.updates) {
       for (const auto& [parameter, tensor] : update->optimizer().parameters()) {
@@ -139,10 +145,7 @@ OrderedMap<Scalars> CapturedStep::run(SplitStep& train, const Batch& batch,
       at::Tensor(graph->batch[name]).copy_(tensor, /*non_blocking=*/true);
     }
     run_op(context_, "train", ops.front(), [&] {
-      for (const auto& piece : graph->pieces) {
-        piece.graph->launch();
-        if (piece.update != nullptr) piece.update->apply(piece.captured);
-      }
+      for (const auto& piece : graph->pieces) piece.launch();
     });
   }
   Batch now = graph->batch;
@@ -187,7 +190,7 @@ void CapturedStep::capture(Graph& graph, SplitStep& train, const Batch& batch,
         error_text(error)));
   }
   for (auto& [name, update] : context_.updates) update->capture({});
-  graph.pieces.back().graph->launch();
+  graph.pieces.back().launch();
 }
 
 void CapturedStep::check_nothing_waits() const {
@@ -202,15 +205,10 @@ void CapturedStep::record(Graph& graph, SplitStep& train, const std::vector<std:
   check_nothing_waits();
   const Profile::WithoutWaits no_waits(context_.profile.get());
   for (auto& [name, update] : context_.updates) {
-    update->capture([&graph, cut = update.get(), this] {
-      end_piece(graph, cut);
-      const Graph::Piece& piece = graph.pieces.back();
-      piece.graph->launch();
-      {
-        const StepReads outside;
-        cut->apply(piece.captured);
-      }
-      begin_piece(graph);
+    update->capture([&graph, of = update.get(), this] {
+      if (!of->is_repeatable()) return update_outside(graph, *of);
+      auto& updates = graph.pieces.back().updates;
+      updates.emplace_back(of, of->capture_apply());
     });
   }
   const StepReads reads;
@@ -219,8 +217,8 @@ void CapturedStep::record(Graph& graph, SplitStep& train, const std::vector<std:
     begin_piece(graph);
     for (const auto& op : ops) graph.results.set(op, with_weights(train.train(op)));
     graph.closures = train.closures();
-    graph.end_mark.zero_();  // a graph without work is a warning
-    end_piece(graph, nullptr);
+    if (graph.pieces.size() > 1) graph.end_mark.zero_();  // a graph without work is a warning
+    end_piece(graph);
   } catch (...) {
     abandon(graph);
     throw;
@@ -232,7 +230,7 @@ void CapturedStep::record(Graph& graph, SplitStep& train, const std::vector<std:
                     reads.found()));
   }
   check_nothing_waits();
-  if (graph.pieces.size() == 1) refuse("no update of the runtime is in it");
+  if (graph.pieces.front().updates.empty()) refuse("no update of the runtime is in it");
   for (const auto& [op, scalars] : graph.results) {
     for (const auto& [name, scalar] : scalars) {
       if (scalar.tensor() != nullptr && scalar.tensor()->defined()) continue;
@@ -251,16 +249,22 @@ void CapturedStep::begin_piece(Graph& graph) {
   for (const auto& [kind, other] : graphs_) {
     if (!other->pieces.empty()) beside = other->pieces.front().graph.get();
   }
-  graph.pieces.push_back(
-      {.graph = make_device_graph(context_.device.type()), .update = nullptr, .captured = {}});
+  graph.pieces.push_back({.graph = make_device_graph(context_.device.type()), .updates = {}});
   graph.pieces.back().graph->begin(beside);
 }
 
-void CapturedStep::end_piece(Graph& graph, Update* update) {
+void CapturedStep::end_piece(Graph& graph) { graph.pieces.back().graph->end(); }
+
+/// Between two pieces of the graph.
+void CapturedStep::update_outside(Graph& graph, Update& update) {
+  end_piece(graph);
   Graph::Piece& piece = graph.pieces.back();
-  piece.graph->end();
-  piece.update = update;
-  if (update != nullptr) piece.captured = update->take_captured();
+  piece.updates.emplace_back(&update, update.take_captured());
+  {
+    const StepReads outside;
+    piece.launch();
+  }
+  begin_piece(graph);
 }
 
 /// Ends a capture that failed.

@@ -20,12 +20,13 @@ class Update;
 /// passes are recorded once as graphs of the device, and later steps launch these as a whole
 /// (torch.cuda.CUDAGraph), on memory into which each batch is copied.
 ///
-/// What depends on the number of the step stays outside, between two graphs: each update checks and
-/// clips its gradients and makes the optimizer's step without a graph, with the same bits. So a
-/// step has one graph more than it has updates.
+/// An update is in the graph as well when no step changes what it reads of the host. Otherwise,
+/// with a schedule for instance, it stays outside, between two graphs: it checks and clips its
+/// gradients and makes the optimizer's step without a graph. The bits are the same.
 ///
-/// Each set of due train ops, shape of the batch and choice of frozen parameters has graphs of its
-/// own, after some steps without graphs; beyond the fourth set, steps run without graphs.
+/// Each set of due train ops, shape of the batch, choice of frozen parameters and place of the
+/// updates has graphs of its own, after some steps without graphs; beyond the fourth set, steps run
+/// without graphs.
 class CapturedStep {
  public:
   /// `context` must outlive this, and have passed `check_captures`.
@@ -49,7 +50,8 @@ class CapturedStep {
   void record(Graph& graph, SplitStep& train, const std::vector<std::string>& ops);
   void check_nothing_waits() const;
   void begin_piece(Graph& graph);
-  void end_piece(Graph& graph, Update* update);
+  void end_piece(Graph& graph);
+  void update_outside(Graph& graph, Update& update);
   void abandon(Graph& graph);
   [[noreturn]] void refuse(const std::string& why) const;
 
