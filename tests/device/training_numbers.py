@@ -48,13 +48,17 @@ GRAPHS = [
     ("digits_skip", DIGITS, ["--on_nan", "skip", "--optimizer/clip_norm", "1"]),
     ("digits_bfloat16", DIGITS, ["--precision", "bfloat16"]),
     ("digits_float16", DIGITS, ["--precision", "float16"]),
+    ("digits_sgd", DIGITS, ["--optimizer", "{class: SGD, lr: 0.1, momentum: 0.9, weight_decay: 1e-3}"]),
+    ("digits_cosine", DIGITS, ["--optimizer", "{class: AdamW, lr: {class: cosine, from: 1e-3, steps: end}, clip_value: 0.01}"]),
+    ("digits_ignore", DIGITS, ["--on_nan", "ignore", "--optimizer/amsgrad", "true"]),
     ("digits_muon", DIGITS, ["--optimizer", "{class: Muon, lr: 1e-3}"]),
     ("digits_swa", DIGITS, ["--swa", "{from: 10s, every: 2s}"]),
     ("digits_profile", DIGITS, ["--profile"]),
     ("digits_augmented", ["digits_augmented.yaml"], []),
     ("flow", ["trainer/flow_digits.yaml"], []),
 ]
-OPTIMIZERS = ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "Lion", "LAMB", "LARS", "Muon", "Adafactor", "ScheduleFreeAdamW"]
+OPTIMIZERS = ["SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "ASGD", "Rprop", "Lion", "LAMB",
+              "LARS", "Muon", "Adafactor", "ScheduleFreeAdamW", "LBFGS"]
 
 
 def compare(case):

@@ -2,6 +2,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/rsub.h>
 #include <ATen/ops/where.h>
@@ -185,9 +186,9 @@ std::vector<double> Optimizer::lrs(int64_t global_step) const {
 bool Optimizer::is_repeatable() const {
   if (!traits_.is_repeatable) return false;
   return std::ranges::all_of(groups_, [&](const Group& group) {
-    const bool is_fixed = group.lr.is_fixed() && group.weight_decay.is_fixed();
-    return is_fixed && std::ranges::all_of(group.buckets, [&](const Bucket& bucket) {
-             if (!traits_.first_update_differs) return true;
+    if (!group.weight_decay.is_fixed()) return false;
+    return !traits_.first_update_differs ||
+           std::ranges::all_of(group.buckets, [&](const Bucket& bucket) {
              for (size_t i = 0; i < bucket.is_first.size(); ++i) {
                if (bucket.is_first[i] != 0 && bucket.parameters[i].requires_grad()) return false;
              }
@@ -200,19 +201,40 @@ void Optimizer::mark_changed(const std::vector<at::Tensor>& parameters) {
   for (const auto& parameter : parameters) parameter.unsafeGetTensorImpl()->bump_version();
 }
 
-void Optimizer::step(int64_t global_step, const at::Tensor& found_inf) {
+/// A device that could hold a scheduled rate holds it as float32. Steps without a graph use the
+/// same number there.
+double Optimizer::rate_for(const Group& group, const Bucket& bucket, int64_t global_step) const {
+  const double lr = group.lr.at(global_step);
+  const bool is_exact =
+      group.lr.is_fixed() || !traits_.is_repeatable || bucket.steps.front().is_cpu();
+  return is_exact ? lr : static_cast<float>(lr);
+}
+
+void Optimizer::set_rates(int64_t global_step) const {
+  for (const Group& group : groups_) {
+    for (const auto& rate : group.rates) rate.fill_(group.lr.at(global_step));
+  }
+}
+
+void Optimizer::step(int64_t global_step, const at::Tensor& found_inf, bool is_captured) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   make_slots();
   for (Group& group : groups_) {
-    const double lr = group.lr.at(global_step);
     const double weight_decay = group.weight_decay.at(global_step);
-    for (Bucket& bucket : group.buckets) {
+    if (is_captured && !group.lr.is_fixed() && group.rates.empty()) {
+      for (const Bucket& bucket : group.buckets) {
+        group.rates.push_back(at::empty({}, bucket.steps.front().options()));
+      }
+    }
+    for (size_t b = 0; b < group.buckets.size(); ++b) {
+      Bucket& bucket = group.buckets[b];
+      bucket.rate = is_captured && !group.rates.empty() ? group.rates[b] : at::Tensor();
       bucket.adamw_lr = group.adamw_lr ? group.adamw_lr->at(global_step) : 0;
       bucket.found_inf.reset();
       if (found_inf.defined()) {
         bucket.found_inf = found_inf.to(bucket.steps.front().device());
       }
-      step_bucket(bucket, lr, weight_decay);
+      step_bucket(bucket, rate_for(group, bucket, global_step), weight_decay);
     }
   }
 }
@@ -245,6 +267,7 @@ void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay) {
     active = &partial_;
     partial_.slots.resize(bucket.slots.size());
     partial_.found_inf = bucket.found_inf;
+    partial_.rate = bucket.rate;
     partial_.adapt = bucket.adapt;
     partial_.adamw_lr = bucket.adamw_lr;
     for (size_t i = 0; i < size; ++i) {

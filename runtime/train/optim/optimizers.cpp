@@ -75,9 +75,12 @@ class SGD : public Optimizer {
 
   void call(const Bucket& bucket, at::TensorList parameters, at::TensorList gradients,
             at::TensorList momenta, double lr, double weight_decay, bool is_first_step) const {
-    at::_fused_sgd_(parameters, gradients, momenta, weight_decay, p_.momentum, lr, p_.dampening,
-                    p_.nesterov, /*maximize=*/false, is_first_step, /*grad_scale=*/{},
-                    bucket.found_inf);
+    const auto call_with = [&](const auto& rate) {
+      at::_fused_sgd_(parameters, gradients, momenta, weight_decay, p_.momentum, rate, p_.dampening,
+                      p_.nesterov, /*maximize=*/false, is_first_step, /*grad_scale=*/{},
+                      bucket.found_inf);
+    };
+    bucket.rate.defined() ? call_with(bucket.rate) : call_with(lr);
   }
 
   Params p_;
@@ -101,8 +104,16 @@ class AdamBase : public Optimizer {
   AdamBase(const Params& params, const Config& config, NamedParameters parameters)
       : Optimizer(config, std::move(parameters), traits(params)), p_(params) {}
 
-  at::TensorList max_exp_avg_sqs(const Bucket& bucket) const {
-    return p_.amsgrad ? at::TensorList(bucket.slots[2]) : at::TensorList();
+  /// Calls `kernel` with the tensors and numbers of PyTorch's two fused kernels.
+  template <class Kernel>
+  void call(const Bucket& bucket, double lr, double weight_decay, const Kernel& kernel) const {
+    const at::TensorList largest = p_.amsgrad ? at::TensorList(bucket.slots[2]) : at::TensorList();
+    const auto call_with = [&](const auto& rate) {
+      kernel(bucket.parameters, bucket.gradients, bucket.slots[0], bucket.slots[1], largest,
+             bucket.steps, rate, p_.betas[0], p_.betas[1], weight_decay, p_.eps, p_.amsgrad,
+             /*maximize=*/false, /*grad_scale=*/std::optional<at::Tensor>(), bucket.found_inf);
+    };
+    bucket.rate.defined() ? call_with(bucket.rate) : call_with(lr);
   }
 
   Params p_;
@@ -127,10 +138,7 @@ class Adam : public AdamBase {
 
  private:
   void update(const Bucket& bucket, double lr, double weight_decay) override {
-    at::_fused_adam_(bucket.parameters, bucket.gradients, bucket.slots[0], bucket.slots[1],
-                     max_exp_avg_sqs(bucket), bucket.steps, lr, p_.betas[0], p_.betas[1],
-                     weight_decay, p_.eps, p_.amsgrad, /*maximize=*/false, /*grad_scale=*/{},
-                     bucket.found_inf);
+    call(bucket, lr, weight_decay, [](const auto&... all) { at::_fused_adam_(all...); });
   }
 };
 
@@ -146,10 +154,7 @@ class AdamW : public AdamBase {
 
  private:
   void update(const Bucket& bucket, double lr, double weight_decay) override {
-    at::_fused_adamw_(bucket.parameters, bucket.gradients, bucket.slots[0], bucket.slots[1],
-                      max_exp_avg_sqs(bucket), bucket.steps, lr, p_.betas[0], p_.betas[1],
-                      weight_decay, p_.eps, p_.amsgrad, /*maximize=*/false, /*grad_scale=*/{},
-                      bucket.found_inf);
+    call(bucket, lr, weight_decay, [](const auto&... all) { at::_fused_adamw_(all...); });
   }
 };
 

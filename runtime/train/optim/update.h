@@ -117,6 +117,8 @@ class Update {
   void capture(std::function<void()> in_graph) { in_graph_ = std::move(in_graph); }
   Captured take_captured();
   Captured capture_apply();
+  /// Before each launch of a graph that captured `apply`.
+  void set_rates() const { optimizer_->set_rates(clock_->global_step); }
   /// What `backward` and `apply` do besides the work of the graph that filled `captured`.
   void apply(const Captured& captured);
   /// Whether gradients wait for `apply`.
@@ -233,6 +235,7 @@ class Update {
   at::Tensor grad_norm_;
   std::vector<at::Tensor> tensors_;  ///< Scratch, empty between calls.
   std::function<void()> in_graph_;   ///< Empty while no step is captured.
+  bool is_captured_ = false;         ///< Within `capture_apply`.
   std::vector<at::Tensor> captured_losses_;
 
   /// The loss of this step, and how it is computed anew; only within the second `step`.

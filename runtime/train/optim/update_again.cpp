@@ -61,7 +61,7 @@ double Update::evaluate(const std::function<WeightedMean()>& again) {
 /// False when the update is left out, and nothing has changed.
 bool Update::step_optimizer(int64_t global_step) {
   if (!again_) {
-    optimizer_->step(global_step, found_inf_);
+    optimizer_->step(global_step, found_inf_, is_captured_);
     return true;
   }
   if (found_inf_.defined() && found_inf_.item<float>() != 0) return false;

@@ -11,6 +11,7 @@ bool Update::is_repeatable() const {
     return !bound || bound->is_fixed();
   };
   return optimizer_->is_repeatable() && is_fixed(clip_norm_) && is_fixed(clip_value_) &&
+         (on_nan_ == OnNan::kIgnore || !optimizer_->bad_rate(clock_->global_step)) &&
          clears_at_.empty() && (device_check_ || on_nan_ == OnNan::kIgnore) && world_ == nullptr &&
          watches_of_gradients_.empty();
 }
@@ -35,7 +36,9 @@ Update::Captured Update::capture_apply() {
     for (const auto& loss : captured.losses) device_check_->add_loss(loss);
   }
   auto in_graph = std::exchange(in_graph_, {});
+  is_captured_ = true;
   apply();
+  is_captured_ = false;
   in_graph_ = std::move(in_graph);
   // Each launch counts, this one too.
   --count_;

@@ -80,6 +80,7 @@ struct CapturedStep::Graph {
     std::vector<std::pair<Update*, Update::Captured>> updates;
 
     void launch() const {
+      for (const auto& [update, captured] : updates) update->set_rates();
       graph->launch();
       for (const auto& [update, captured] : updates) update->apply(captured);
     }
@@ -206,6 +207,7 @@ void CapturedStep::record(Graph& graph, SplitStep& train, const std::vector<std:
   const Profile::WithoutWaits no_waits(context_.profile.get());
   for (auto& [name, update] : context_.updates) {
     update->capture([&graph, of = update.get(), this] {
+      const StepReads of_update;  // which are not repeated: its rates are set before each launch
       if (!of->is_repeatable()) return update_outside(graph, *of);
       auto& updates = graph.pieces.back().updates;
       updates.emplace_back(of, of->capture_apply());
@@ -260,10 +262,7 @@ void CapturedStep::update_outside(Graph& graph, Update& update) {
   end_piece(graph);
   Graph::Piece& piece = graph.pieces.back();
   piece.updates.emplace_back(&update, update.take_captured());
-  {
-    const StepReads outside;
-    piece.launch();
-  }
+  piece.launch();
   begin_piece(graph);
 }
 
