@@ -24,6 +24,7 @@ namespace stepop {
 namespace {
 
 constexpr std::string_view kAboutSeed = "of the noise, which is the same in each log";
+constexpr std::string_view kAboutRate = "at which videos are shown, if the model makes them";
 constexpr int64_t kSmallSide = 64;  // pixels of an image in a large grid
 
 std::vector<int64_t> first_numbers(int64_t count) {
@@ -58,7 +59,20 @@ at::Tensor samples_of(LossModel& model, const Batch& conditions, int64_t seed,
                           samples.defined() ? describe_tensor(samples) : "an undefined tensor"));
 }
 
-/// Generates images from noise; with classes, a row for each class.
+/// Images [N, C, H, W], or videos [N, T, C, H, W], in rows with captions below.
+Logs captioned(const at::Tensor& samples, const std::vector<std::string>& captions, int64_t columns,
+               int64_t least_side, double frames_per_second) {
+  if (samples.dim() != 5 || samples.size(1) == 0) {
+    return {.images = {{"samples", captioned_rows(samples, captions, columns, least_side)}}};
+  }
+  std::vector<at::Tensor> frames;
+  for (const at::Tensor& images : samples.unbind(1)) {
+    frames.push_back(captioned_rows(images, captions, columns, least_side));
+  }
+  return {.videos = {{"samples", {at::stack(frames, 1), frames_per_second}}}};
+}
+
+/// Generates images or videos from noise; with classes, a row for each class.
 class NoiseToImage : public ModelSampler {
  public:
   struct Params {
@@ -66,6 +80,7 @@ class NoiseToImage : public ModelSampler {
     int64_t count = 8;
     std::string key = "class";
     int64_t seed = 1;
+    double frames_per_second = 8;
     Postprocessor postprocess;
 
     void declare(Parameters& p) {
@@ -73,7 +88,8 @@ class NoiseToImage : public ModelSampler {
       p.add("count", count, "images of each class", at_least(1));
       p.add("seed", seed, kAboutSeed, at_least(0));
       p.add("key", key, "the name under which the model takes classes");
-      add_postprocessor(p, postprocess, "what turns samples into images in [-1, 1]");
+      p.add("frames_per_second", frames_per_second, kAboutRate);
+      add_postprocessor(p, postprocess, "what turns samples into images or videos in [-1, 1]");
     }
   };
 
@@ -83,6 +99,7 @@ class NoiseToImage : public ModelSampler {
         count_(params.count),
         seed_(params.seed),
         key_(params.key),
+        frames_per_second_(params.frames_per_second),
         post_(params.postprocess) {}
 
   Logs sample(LossModel& model) override {
@@ -96,10 +113,10 @@ class NoiseToImage : public ModelSampler {
       }
     }
     const Batch batch(std::move(conditions), {}, first_numbers(rows * count_));
-    const at::Tensor images = post_(samples_of(model, batch, seed_, context_.device));
+    const at::Tensor samples = post_(samples_of(model, batch, seed_, context_.device));
     const int64_t columns =
         classes_ > 0 ? count_ : static_cast<int64_t>(std::ceil(std::sqrt(count_)));
-    return {.images = {{"samples", captioned_rows(images, captions, columns, kSmallSide)}}};
+    return captioned(samples, captions, columns, kSmallSide, frames_per_second_);
   }
 
  private:
@@ -108,16 +125,18 @@ class NoiseToImage : public ModelSampler {
   int64_t count_;
   int64_t seed_;
   std::string key_;
+  double frames_per_second_;
   Postprocessor post_;
 };
 
-/// Generates images for prompts, which become the captions.
+/// Generates images or videos for prompts, which become the captions.
 class TextToImage : public ModelSampler {
  public:
   struct Params {
     std::vector<std::string> prompts;
     std::string key = "prompt";
     int64_t seed = 1;
+    double frames_per_second = 8;
     Preprocessor preprocess;
     Postprocessor postprocess;
 
@@ -125,8 +144,9 @@ class TextToImage : public ModelSampler {
       p.require("prompts", prompts, "a list of texts");
       p.add("key", key, "the name under which the model takes them");
       p.add("seed", seed, kAboutSeed, at_least(0));
+      p.add("frames_per_second", frames_per_second, kAboutRate);
       add_preprocessor(p, preprocess, "what makes tokens of them, such as bytes");
-      add_postprocessor(p, postprocess, "what turns samples into images in [-1, 1]");
+      add_postprocessor(p, postprocess, "what turns samples into images or videos in [-1, 1]");
     }
   };
 
@@ -138,8 +158,8 @@ class TextToImage : public ModelSampler {
   Logs sample(LossModel& model) override {
     const auto count = static_cast<int64_t>(p_.prompts.size());
     const Batch batch = p_.preprocess(Batch({}, {{p_.key, p_.prompts}}, first_numbers(count)));
-    const at::Tensor images = p_.postprocess(samples_of(model, batch, p_.seed, context_.device));
-    return {.images = {{"samples", captioned_rows(images, p_.prompts, 0, kThumbnailSide)}}};
+    const at::Tensor samples = p_.postprocess(samples_of(model, batch, p_.seed, context_.device));
+    return captioned(samples, p_.prompts, 0, kThumbnailSide, p_.frames_per_second);
   }
 
  private:
@@ -255,8 +275,10 @@ class VideoToVideo : public ModelSampler {
   double frames_per_second_;
 };
 
-STEPOP_REGISTER_MODEL_SAMPLER(NoiseToImage, {"New images from noise, a row for each class."});
-STEPOP_REGISTER_MODEL_SAMPLER(TextToImage, {"New images for prompts, which are their captions."});
+STEPOP_REGISTER_MODEL_SAMPLER(NoiseToImage,
+                              {"New images or videos from noise, a row for each class."});
+STEPOP_REGISTER_MODEL_SAMPLER(TextToImage,
+                              {"New images or videos for prompts, which are their captions."});
 STEPOP_REGISTER_MODEL_SAMPLER(ImageToImage, {"Images beside what the model makes of them."});
 STEPOP_REGISTER_MODEL_SAMPLER(VideoToVideo,
                               {"Videos beside what the model makes of them, as an animated PNG."});

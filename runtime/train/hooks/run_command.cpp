@@ -36,12 +36,14 @@ std::string with(std::string text, const std::string& placeholder, const std::st
 
 /// The exit status as of a shell, and what a command said.
 std::string describe(const ChildResult& result) {
-  return fmt::format("{}: {}", result.signal != 0 ? 128 + result.signal : result.exit_code,
-                     result.err.empty() ? result.out : result.err);
+  std::string said = result.err.empty() ? result.out : result.err;
+  while (said.ends_with('\n')) said.pop_back();
+  return fmt::format("{}: {}", result.signal != 0 ? 128 + result.signal : result.exit_code, said);
 }
 
 /// Runs a command for each checkpoint in a thread of its own, such as a copy elsewhere. While one
-/// runs, only the newest of later checkpoints waits for it.
+/// runs, only the newest of later checkpoints waits for it. Of failures in a row the first is
+/// shown, then that it works again, or at the end that it does not.
 class CheckpointCommand {
  public:
   struct Params {
@@ -61,7 +63,9 @@ class CheckpointCommand {
   };
 
   CheckpointCommand(Params params, const Context& context)
-      : context_(context), p_(std::move(params)) {}
+      : context_(context),
+        p_(std::move(params)),
+        is_of_file_(p_.command.find("{file}") != std::string::npos) {}
 
   ~CheckpointCommand() {
     {
@@ -72,6 +76,10 @@ class CheckpointCommand {
     if (thread_.joinable()) thread_.join();
   }
 
+  /// Whether a checkpoint's own file is of no concern to it.
+  bool is_of_folder() const { return !is_of_file_; }
+
+  /// `path`: a checkpoint, or the run's folder.
   void take(const std::string& path) {
     {
       const std::lock_guard lock(mutex_);
@@ -89,26 +97,45 @@ class CheckpointCommand {
         context_.log.info("RunCommand: waiting for the command of the last checkpoint");
       }
       if (!changed_.wait_for(lock, std::chrono::seconds(p_.end_timeout), is_idle)) {
-        warnings_.push_back(
-            fmt::format("the last checkpoint's command was not done after end_timeout: {} seconds",
-                        p_.end_timeout));
+        messages_.push_back(
+            {fmt::format("the last checkpoint's command was not done after end_timeout: {} seconds",
+                         p_.end_timeout) +
+             last_success()});
+      } else if (failures_ > 1) {
+        messages_.push_back({last_failure_});
       }
     }
     say();
   }
 
   void say() {
-    std::vector<std::string> warnings;
+    std::vector<Message> messages;
     {
       const std::lock_guard lock(mutex_);
-      warnings.swap(warnings_);
+      messages.swap(messages_);
     }
-    for (const auto& text : warnings) context_.log.warn("RunCommand: " + text);
+    for (const auto& [text, is_warning] : messages) {
+      is_warning ? context_.log.warn("RunCommand: " + text)
+                 : context_.log.info("RunCommand: " + text);
+    }
   }
 
  private:
+  struct Message {
+    std::string text;
+    bool is_warning = true;
+  };
+
+  enum class Outcome { kWorked, kFailed, kGone, kNotNeeded };
+
+  std::string last_success() const {
+    return worked_for_.empty() ? "; it has not worked since the start"
+                               : "; it last worked for " + worked_for_;
+  }
+
   /// The thread's loop.
   void work() {
+    bool was_gone = false;
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return gives_up_ || !newest_.empty(); });
@@ -116,10 +143,22 @@ class CheckpointCommand {
       const std::string path = std::exchange(newest_, "");
       is_busy_ = true;
       lock.unlock();
-      const std::string problem = run(path);
+      std::string problem;
+      const Outcome outcome = run(path, problem);
       lock.lock();
       is_busy_ = false;
-      if (!problem.empty()) warnings_.push_back(problem);
+      if (outcome == Outcome::kWorked) {
+        if (failures_ > 0) {
+          messages_.push_back(
+              {fmt::format("the command works again, after {} failures", failures_), false});
+        }
+        failures_ = 0;
+        worked_for_ = std::filesystem::path(path).filename();
+      } else if (outcome == Outcome::kFailed || (outcome == Outcome::kGone && was_gone)) {
+        last_failure_ = problem + last_success();
+        if (failures_++ == 0) messages_.push_back({last_failure_});
+      }
+      was_gone = outcome == Outcome::kGone;
       changed_.notify_all();
     }
   }
@@ -130,18 +169,21 @@ class CheckpointCommand {
     return !changed_.wait_for(lock, time, [&] { return gives_up_; });
   }
 
-  /// Returns what went wrong, or nothing.
-  std::string run(const std::string& path) {
+  /// For `kFailed` and `kGone` `problem` says what went wrong. `kGone`: the file was removed
+  /// meanwhile, since it is not among those that are kept; once that may be why.
+  Outcome run(const std::string& path, std::string& problem) {
     // The file is written by another thread.
     while (!std::filesystem::exists(path)) {
-      if (!pause(std::chrono::milliseconds(50))) return "";
+      if (!pause(std::chrono::milliseconds(50))) return Outcome::kNotNeeded;
       const std::lock_guard lock(mutex_);
-      if (!newest_.empty()) return "";
+      if (!newest_.empty()) return Outcome::kNotNeeded;
     }
     const std::string& folder = context_.run.folder;
     const std::string command = with(with(with(p_.command, "{file}", path), "{folder}", folder),
                                      "{run}", std::filesystem::path(folder).filename());
-    std::string problem;
+    const auto failed = [&](int64_t tries) {
+      problem = fmt::format("`{}` failed {} times: {}", command, tries, problem);
+    };
     for (int64_t i = 0; i < p_.tries; ++i) {
       if (i > 0 && !pause(std::chrono::seconds(p_.pause << std::min<int64_t>(i - 1, 6)))) break;
       try {
@@ -149,28 +191,36 @@ class CheckpointCommand {
           const std::lock_guard lock(mutex_);
           if (gives_up_) throw Interrupted("the training is over");
         });
-        if (result.exit_code == 0 && result.signal == 0) return "";
+        if (result.exit_code == 0 && result.signal == 0) return Outcome::kWorked;
         problem = "exit status " + describe(result);
       } catch (const Interrupted&) {
         break;
       } catch (const Error& error) {
         problem = error.what();
       }
-      if (!std::filesystem::exists(path)) return "";  // it is not among those that are kept
+      if (is_of_file_ && !std::filesystem::exists(path)) {
+        failed(i + 1);
+        return Outcome::kGone;
+      }
     }
-    return problem.empty() ? ""
-                           : fmt::format("`{}` failed {} times: {}", command, p_.tries, problem);
+    if (problem.empty()) return Outcome::kNotNeeded;
+    failed(p_.tries);
+    return Outcome::kFailed;
   }
 
   const Context& context_;
   Params p_;
+  bool is_of_file_;
 
   std::mutex mutex_;  // guards all below but the thread
   std::condition_variable changed_;
   std::string newest_;  ///< The checkpoint whose command comes next; empty for none.
   bool is_busy_ = false;
   bool gives_up_ = false;
-  std::vector<std::string> warnings_;
+  int64_t failures_ = 0;      ///< In a row.
+  std::string last_failure_;  ///< With the checkpoint before it for which the command worked.
+  std::string worked_for_;    ///< A file name; empty before the first success.
+  std::vector<Message> messages_;
   std::thread thread_;
 };
 
@@ -187,8 +237,8 @@ class RunCommand : public Hook {
     void declare(Parameters& p) {
       p.add("command", command,
             "for sh, with $STEPOP_RUN, $STEPOP_STATE (done, stopped, failed), $STEPOP_STEP, "
-            "$STEPOP_ERROR; on a checkpoint {file} is its path, {folder} the run's folder, {run} "
-            "its name");
+            "$STEPOP_ERROR; on a checkpoint {file} is its path, {folder} the run's folder, which "
+            "is also copied at the end, {run} its name");
       p.add("url", url, "gets the same as JSON by POST, through curl; not on a checkpoint");
       p.add("timeout", timeout, "seconds, at the end and at a failure", at_least(1));
       p.add("on", on, "end, failure, both, or checkpoint: each new one, behind the training",
@@ -217,9 +267,16 @@ class RunCommand : public Hook {
   void after_step(int64_t /*step*/) override {
     if (checkpoint_command_) checkpoint_command_->say();
   }
-  /// The last checkpoint is on its way; a training does not end before it has arrived.
+  /// The last checkpoint is on its way; a training does not end before it has arrived. A copy of
+  /// the folder is made again: the last evaluation came after the last checkpoint.
   void after_training() override {
-    if (checkpoint_command_) checkpoint_command_->wait();
+    if (checkpoint_command_) {
+      if (checkpoint_command_->is_of_folder() && context_.rank == 0 &&
+          context_.run.ended != "changed") {
+        checkpoint_command_->take(context_.run.folder);
+      }
+      checkpoint_command_->wait();
+    }
     // A training whose config changes continues.
     if (at_end_ && context_.run.ended != "changed") run(context_.run.ended, "");
   }

@@ -1,5 +1,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linspace.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
@@ -175,6 +176,52 @@ sampling:
   CHECK(read_image(played).sizes() == at::IntArrayRef({1, 4, 16}));  // two pairs of 4 x 8
   CHECK(run_python("import sys; from PIL import Image; print(Image.open(sys.argv[1]).n_frames)",
                    {played}) == "3\n");
+}
+
+/// Makes videos that begin dark and end bright: [N, 3, 1, 2, 2] in [0, 1].
+class Film : public LossModel {
+ public:
+  explicit Film(const Config&) : w_(register_parameter("w", at::full({1}, 2.0))) {}
+  LossOutput forward(const Batch& batch) override {
+    return (w_ * batch["video"]).square().flatten(1).mean(1);
+  }
+  at::Tensor sample(const Batch& conditions) override {
+    return at::linspace(0, 1, 3).view({1, 3, 1, 1, 1}).expand({conditions.size(), 3, 1, 2, 2});
+  }
+
+ private:
+  at::Tensor w_;
+};
+STEPOP_REGISTER_MODEL(Film);
+
+TEST_CASE("samplers of a model that makes videos show videos, with the same captions") {
+  TestRun run(R"(
+iterator: Trainer
+model: Film
+num_threads: 1
+num_steps: 2
+batch_size: 4
+optimizer: {class: SGD, lr: 1e-3}
+datasets: {train: {class: RandomTensors, size: 8, tensors: {video: [3, 1, 2, 2]}}}
+sampling:
+  told: {class: TextToImage, when: 2, prompts: [a red house, a dog], postprocess: zero_one, frames_per_second: 5}
+  free: {class: NoiseToImage, when: 2, classes: 2, count: 3, postprocess: zero_one}
+)");
+  run.session.check();
+  run.train();
+  const std::string folder = run.root() + "/train/train/sample_op/";
+  // Each frame's milliseconds and the brightness of the first sample.
+  const std::string frames =
+      "import sys; from PIL import Image\n"
+      "f = Image.open(sys.argv[1])\n"
+      "for i in range(f.n_frames):\n"
+      "  f.seek(i); print(f.info['duration'], "
+      "f.convert('L').getpixel((20, 20)))\n";
+  CHECK(run_python(frames, {folder + "told/samples_0000002.png"}) ==
+        "200.0 0\n200.0 128\n200.0 255\n");
+  CHECK(read_image(folder + "told/samples_0000002.png").size(1) > 128 + 16);  // captions below
+  CHECK(run_python(frames, {folder + "free/samples_0000002.png"}) ==
+        "125.0 0\n125.0 128\n125.0 255\n");
 }
 
 TEST_CASE("a sampler is due after each epoch, unless it says when") {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -385,6 +386,60 @@ TEST_CASE("checkpoints are copied elsewhere behind the training, also at the sec
                    TestRun bad(config_with("{a: {class: RunCommand, on: checkpoint, url: b}}"));
                  }),
                  "hooks/a/url: on a checkpoint there is a command alone"));
+}
+
+/// Waits after the steps 3, 5, ... until a file has a line for each checkpoint of an even step.
+class WaitsForLines : public Hook {
+ public:
+  WaitsForLines(const Config& params, const Context& /*context*/)
+      : file_(params.get<std::string>("file")) {}
+  void after_step(int64_t step) override {
+    const auto has_all = [&] {
+      if (!std::filesystem::exists(file_)) return false;
+      return std::ranges::count(read_file(file_), '\n') >= (step - 1) / 2;
+    };
+    for (int i = 0; step > 2 && step % 2 == 1 && i < 6000 && !has_all(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+
+ private:
+  std::string file_;
+};
+STEPOP_REGISTER_HOOK(WaitsForLines, {"For tests.", {{"file", "", "whose lines are counted"}}});
+
+TEST_CASE("a store that is away for a while is reported once, and the end copies all of a run") {
+  const ScratchFolder folder;
+  const auto times = [](const std::string& text, const std::string& part) {
+    int count = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  const auto hooks = [&](const std::string& calls, int failures) {
+    const std::string file = folder / calls;
+    return fmt::format(
+        "{{copy: {{class: RunCommand, on: checkpoint, tries: 1, command: 'echo >> {0}; [ $(wc -l < "
+        "{0}) -gt {1} ] || {{ echo away >&2; exit 4; }}; rm -rf {0}.run; cp -rP {{folder}} "
+        "{0}.run'}}, lines: {{class: WaitsForLines, file: {0}}}}}",
+        file, failures);
+  };
+  TestRun run(config_with(hooks("calls", 3), "num_steps: 8\nckpt_freq: 2"));
+  const std::string log = log_of(run);
+  CHECK(times(log, "failed 1 times: exit status 4: away; it has not worked since the start\n") ==
+        1);
+  CHECK(times(log, "RunCommand: the command works again, after 3 failures\n") == 1);
+  // The last call is after the last evaluation.
+  const std::string metrics = read_file(folder / "calls.run/train/metrics.jsonl");
+  CHECK(metrics == read_file(run.root() + "/train/metrics.jsonl"));
+  CHECK(contains(metrics, "validation/eval_op"));
+
+  // The end says it again.
+  TestRun never(config_with(hooks("vain", 99), "num_steps: 8\nckpt_freq: 2"));
+  const std::string vain = log_of(never);
+  CHECK(times(vain, "failed 1 times: exit status 4: away") == 2);
+  CHECK(times(vain, "works again") == 0);
 }
 
 TEST_CASE("a hook with a trigger gets its steps alone, and all that is no step") {
