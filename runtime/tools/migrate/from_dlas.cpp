@@ -250,6 +250,12 @@ class DlasTranslation {
   /// Names in `visuals` that nothing makes are left out there without a word.
   void take_visuals(const Value& visuals) {
     std::vector<std::string> made = {"hq", "lq", "aug1", "aug2"};
+    if (const Value* datasets = dlas_.find("datasets/train");
+        datasets != nullptr && datasets->is_map()) {
+      for (const auto& [name, inner] : datasets->as_map()) {
+        if (inner.is_map()) made.push_back(name + "_");  // left_hq, of `combined`
+      }
+    }
     add_texts(*dlas_.find("steps"), made);
     Value::List kept;
     for (const auto& name : visuals.as_list()) {

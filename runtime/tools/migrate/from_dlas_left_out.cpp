@@ -13,6 +13,9 @@ using Row = std::pair<std::string_view, std::string_view>;
 constexpr std::string_view kOfTiles =
     "left out: crop cuts a part of that size out of anywhere; there a part of any size is resized";
 
+constexpr std::string_view kOfSounds =
+    "left out: `list` of Sound names a file with the paths to read, a line each";
+
 constexpr std::array kLeftOut = {
     Row{"name", "a run is named when it starts: -n NAME"},
     Row{"suffix", "no counterpart"},
@@ -83,6 +86,16 @@ constexpr std::array kLeftOut = {
     Row{"datasets/use_blurring",
         "left out: augmentations: {input: {...}} of the dataset has motion blur"},
     Row{"datasets/use_compression_artifacts", "nothing reads it there"},
+    Row{"datasets/cache_path", "left out: the folders are listed at each start"},
+    Row{"datasets/exclusions", kOfSounds},
+    Row{"datasets/endswith", kOfSounds},
+    Row{"datasets/not_endswith", kOfSounds},
+    Row{"datasets/min_length", kOfSounds},
+    Row{"datasets/dont_clip", "left out: a longer file is cut"},
+    Row{"datasets/resample_clip",
+        "left out: Zip of the dataset twice gives two parts of each file, and Map names them"},
+    Row{"datasets/extra_samples", "no further clips from the files of a folder"},
+    Row{"datasets/extra_sample_length", "no further clips from the files of a folder"},
     Row{"datasets/grayscale", "nothing reads it there"},
     Row{"datasets/lq_noise",
         "noise is an injector: {type: add_noise, in: lq, out: noisy, scale: 0.1}"},
