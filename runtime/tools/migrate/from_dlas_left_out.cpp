@@ -27,7 +27,9 @@ constexpr std::array kLeftOut = {
         "left out: --processes N trains with several processes; distributed/backend says by what"},
     Row{"ddp_find_unused_parameters", "left out: --processes N sums gradients without it"},
     Row{"ddp_static_graph", "left out: --processes N sums gradients without it"},
-    Row{"keep_optimizer_states_on_cpu", "averages stay on the device of the weights"},
+    Row{"keep_optimizer_states_on_cpu",
+        "averages stay on the device of the weights; distributed: {shard_optimizer: true} shares "
+        "them out to several processes"},
     Row{"automatically_scale_grads_for_fanin",
         "gradients are not scaled by the width of layers; param_groups of optimizer_params give "
         "layers a learning rate of their own"},
@@ -63,8 +65,9 @@ constexpr std::array kLeftOut = {
         "weights, init_from"},
     Row{"parts/wandb_debug", "left out: telemetry: {weights: 500} logs histograms of parameters"},
     Row{"parts/blocks_per_checkpoint", "left out: checkpoint_modules says what is computed again"},
-    Row{"parts/method", "left out: a network is called by its forward"},
-    Row{"parts/args", "left out: a network is called by its forward"},
+    Row{"parts/method",
+        "left out: a network is called by its forward, which can have a number as an input, that "
+        "`args` gives, and do one or the other by it"},
     Row{"parts/min_loss",
         "left out: it fails there in the first call; every and after of the step say it"},
     Row{"datasets/fetch_alt_image", "no second image: an example has hq and lq"},
