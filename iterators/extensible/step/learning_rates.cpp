@@ -117,14 +117,14 @@ void LearningRates::read_cosine() {
   }
   hold_ = read_length_or(train_, "warmup", 0, 0);
   lowest_ = train_.get("eta_min", 0.0);
-  if (first_ > hold_) {
+  if (first_ > hold_ + 1) {  // start_step: 0, in many recipes, is one iteration
     throw train_.error("warmup",
                        fmt::format("the first iteration is {}, by start_step, and the cosine has "
                                    "begun before it: write the rest as the lr of "
                                    "optimizer_params, {{class: cosine, from: 1e-4, steps: 10000}}",
                                    first_));
   }
-  hold_ -= first_;
+  hold_ = std::max<int64_t>(hold_ - first_, 0);
 }
 
 void LearningRates::read_warmup() {

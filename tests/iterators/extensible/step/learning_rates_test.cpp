@@ -158,7 +158,9 @@ TEST_CASE("a training that begins later has the rates of there, without mileston
       "default_lr_scheme: CosineAnnealingLR_Restart, T_period: [4, 2], restarts: [6], "
       "restart_weights: [0.5], eta_min: 0.1, warmup: ";
   check_rates(rates_from(8, cosine + "10", 11), rates(cosine + "2", 11));
-  CHECK(message_of([&] { rates_from(8, cosine + "7", 1); })
+  // Recipes have `start_step: 0`, also where the cosine begins at once.
+  check_rates(rates_from(1, cosine + "0", 11), rates(cosine + "0", 11));
+  CHECK(message_of([&] { rates_from(8, cosine + "6", 1); })
             .find("test.yaml:2: train/warmup: the first iteration is 8, by start_step, and the "
                   "cosine has begun before it") != std::string::npos);
   CHECK(message_of([&] { rates_from(-3, cosine + "7", 1); }).find("start_step") !=
