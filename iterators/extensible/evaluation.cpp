@@ -74,8 +74,11 @@ Logs evaluator_over_split(const CallbackArguments& arguments) {
   const Config params = all.at(arguments.name);
   const Attribute* attribute = arguments.data_out.attributes().find("global_step");
   const auto* step = attribute == nullptr ? nullptr : std::get_if<int64_t>(attribute);
-  if (const Gate gate(params); step != nullptr && !gate.is_open(*step)) {
-    const char* by = *step < gate.after ? "after" : *step > gate.before ? "before" : "every";
+  const int64_t iteration = step == nullptr ? 0 : *step + first_iteration(params);
+  if (const Gate gate(params); step != nullptr && !gate.is_open(iteration)) {
+    const char* by = iteration < gate.after    ? "after"
+                     : iteration > gate.before ? "before"
+                                               : "every";
     throw NoNumbers(fmt::format(
         "{}/{} is {}: nothing is measured at step {}; stepop -p RUN --{}/{} null measures it",
         params.where(), by, params.peek(by)->describe(), *step, join_path(kPlace, arguments.name),

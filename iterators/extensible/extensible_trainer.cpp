@@ -12,6 +12,7 @@
 #include "iterators/extensible/batch_rules.h"
 #include "iterators/extensible/foreign_keys.h"
 #include "iterators/extensible/runner.h"
+#include "iterators/extensible/step/gate.h"
 #include "iterators/extensible/step/learning_rates.h"
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
@@ -39,6 +40,11 @@ class ExtensibleTrainer : public Iterator {
                   "{visuals: [state, ...], visual_debug_rate: 500}: pictures",
                   false,
                   {"map"}});
+      p.describe({"start_step",
+                  "-1",
+                  "the iteration before the first, where gates and schedules do not begin anew",
+                  false,
+                  {"int"}});
       p.describe({"eval", "none", "{output_state: [state, ...], evaluators: ...}", false, {"map"}});
     }
   };
@@ -48,6 +54,7 @@ class ExtensibleTrainer : public Iterator {
         visuals_(names_at("logger/visuals")),
         outputs_(names_at("eval/output_state")),
         rules_(context.config.at("train")),
+        first_(first_iteration(context.config)),
         are_visuals_in_0_1_(config().has("logger/reverse_n1_to_1") &&
                             !config().get<bool>("logger/reverse_n1_to_1")) {
     take_foreign_keys(config());
@@ -80,8 +87,8 @@ class ExtensibleTrainer : public Iterator {
     StepOps ops;
     ops.train_op = [=, this] {
       for (const auto& network : frozen_) network->eval();
-      runner_->set_parts(rules_.parts(global_step()));
-      Scalars losses = runner_->train(rules_.sorted(batch), global_step());
+      runner_->set_parts(rules_.parts(iteration()));
+      Scalars losses = runner_->train(rules_.sorted(batch), iteration());
       *seen = Seen{runner_->other_logs(), pictures()};  // the runtime logs the losses
       return losses;
     };
@@ -90,9 +97,9 @@ class ExtensibleTrainer : public Iterator {
       Scalars losses;
       if (is_of_training) {  // shown as in training, even if no train op was due
         for (const auto& network : frozen_) network->eval();
-        losses = runner_->look(rules_.sorted(batch), global_step());
+        losses = runner_->look(rules_.sorted(batch), iteration());
       } else {
-        losses = runner_->evaluate(batch, global_step());
+        losses = runner_->evaluate(batch, iteration());
       }
       Logs logs = runner_->other_logs();
       logs.scalars = std::move(losses);
@@ -100,7 +107,7 @@ class ExtensibleTrainer : public Iterator {
     };
     ops.log_op = [=, this] {
       Logs logs = look().logs;
-      if (is_of_training) runner_->networks().add_debug_values(global_step(), logs);
+      if (is_of_training) runner_->networks().add_debug_values(iteration(), logs);
       if (!has_visuals_op_) add_visuals(look(), logs);
       return logs;
     };
@@ -110,7 +117,7 @@ class ExtensibleTrainer : public Iterator {
       return logs;
     });
     ops.eval_op = [=, this] {
-      runner_->evaluate(batch, global_step());
+      runner_->evaluate(batch, iteration());
       EvalOutputs made;
       for (const auto& name : outputs_) {
         const at::Tensor value = joined(runner_->kept_parts(name));
@@ -118,11 +125,11 @@ class ExtensibleTrainer : public Iterator {
           throw Error(
               fmt::format("eval/output_state: nothing makes \"{}\" in an evaluation at "
                           "iteration {}",
-                          name, global_step()));
+                          name, iteration()));
         }
         made.outputs.set(name, value);
       }
-      runner_->measure(global_step(), made);
+      runner_->measure(iteration(), made);
       return made;
     };
     return ops;
@@ -134,6 +141,9 @@ class ExtensibleTrainer : public Iterator {
     Logs logs;  ///< Of the steps; without the losses of a train op.
     std::vector<std::vector<at::Tensor>> pictures;  ///< For each of `visuals_`, in parts.
   };
+
+  /// The number of the current iteration, by which gates go.
+  int64_t iteration() const { return first_ + global_step(); }
 
   /// One name or a list of names; empty if the key is missing.
   std::vector<std::string> names_at(const char* key) const {
@@ -179,7 +189,8 @@ class ExtensibleTrainer : public Iterator {
     }
   }
 
-  /// `visual_debug_rate: 5` logs visuals in iterations 0, 5, 10, ..., so after steps 1, 6, 11.
+  /// `visual_debug_rate: 5` logs visuals in iterations 0, 5, 10, ..., so after steps 1, 6, 11,
+  /// where the first iteration is 0.
   void set_visuals_op() {
     const bool has_rate = config().has("logger/visual_debug_rate");
     if (!has_rate) return;
@@ -191,7 +202,7 @@ class ExtensibleTrainer : public Iterator {
     const int64_t rate = config().get_at_least("logger/visual_debug_rate", 1);
     Value::List ops{Value("train/log_op")};
     if (config().has("datasets/validation")) ops.emplace_back("validation/log_op");
-    Value::Map when{{"every", Value(rate)}, {"from", Value(int64_t{1})}};
+    Value::Map when{{"every", Value(rate)}, {"from", Value(1 + (rate - first_ % rate) % rate)}};
     ops.emplace_back(
         Value::Map{{"op", Value("train/visuals_op")}, {"when", Value(std::move(when))}});
     config().set_default("log_ops", Value(std::move(ops)));
@@ -219,12 +230,13 @@ class ExtensibleTrainer : public Iterator {
       if (picture.size(1) == 2) picture = picture.narrow(1, 0, 1);
       logs.images.set(name, are_visuals_in_0_1_ ? picture.mul(2).sub(1) : picture);
     }
-    if (get_split() == "train") runner_->networks().add_pictures(global_step(), logs);
+    if (get_split() == "train") runner_->networks().add_pictures(iteration(), logs);
   }
 
   std::vector<std::string> visuals_;
   std::vector<std::string> outputs_;
   BatchRules rules_;
+  int64_t first_;  ///< The number of the first iteration.
   bool are_visuals_in_0_1_;
   bool has_visuals_op_ = false;
   std::vector<std::shared_ptr<torch::nn::Module>> frozen_;  ///< The networks that never train.

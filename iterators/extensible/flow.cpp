@@ -203,8 +203,8 @@ void check_outputs(const Step& step, const Keys& keys) {
 }  // namespace
 
 std::vector<int64_t> kinds_of_iterations(const std::vector<Step>& steps,
-                                         const std::vector<const Part*>& behind) {
-  std::set<int64_t> edges = {0};
+                                         const std::vector<const Part*>& behind, int64_t first) {
+  std::set<int64_t> edges = {first};
   std::set<int64_t> every;
   for (const auto& step : steps) edges.insert(step.trained_from);
   for (const Gate* gate : gates_of(steps, behind)) {
@@ -212,6 +212,7 @@ std::vector<int64_t> kinds_of_iterations(const std::vector<Step>& steps,
     if (gate->before < std::numeric_limits<int64_t>::max()) edges.insert(gate->before + 1);
     if (gate->every > 1) every.insert(gate->every);
   }
+  edges.erase(edges.begin(), edges.find(first));
   if (every.size() > kMostIntervals) {
     throw UsageError(fmt::format("steps: expected {} different values of every at most, found {}",
                                  kMostIntervals, every.size()));
@@ -236,10 +237,10 @@ std::vector<int64_t> kinds_of_iterations(const std::vector<Step>& steps,
 }
 
 void check_flow(const std::vector<Step>& steps, const std::vector<const Part*>& behind,
-                const Keys& keys, const std::vector<Slot>& given, bool is_training,
-                bool has_parts) {
+                const Keys& keys, const std::vector<Slot>& given, bool is_training, bool has_parts,
+                int64_t first) {
   for (const auto& step : steps) check_outputs(step, keys);
-  for (const int64_t iteration : kinds_of_iterations(steps, behind)) {
+  for (const int64_t iteration : kinds_of_iterations(steps, behind, first)) {
     if (is_training) {
       Walk(steps, keys, iteration, /*is_training=*/true, /*is_first_part=*/true).run(given);
     }

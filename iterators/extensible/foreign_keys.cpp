@@ -41,7 +41,6 @@ constexpr ForeignKey kForeign[] = {
     {"gpu_ids", "device: cuda:0, at the top of the config"},
     {"use_tb_logger", "integrations: {tensorboard: {active: true}}"},
     {"wandb", "integrations: {wandb: {active: true}}"},
-    {"start_step", "a training begins with step 0, or resumes: remove the key"},
     {"path", "init_from names weights to begin with, and -p RUN a run to resume"},
 };
 

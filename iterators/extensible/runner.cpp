@@ -262,7 +262,8 @@ std::string Runner::table(const Batch& batch) {
     }
     return count;
   };
-  const std::vector<int64_t> kinds = kinds_of_iterations(steps_);
+  const std::vector<int64_t> kinds =
+      kinds_of_iterations(steps_, {}, first_iteration(context_.config));
   const int64_t iteration = *std::max_element(
       kinds.begin(), kinds.end(), [&](int64_t a, int64_t b) { return parts_on(a) < parts_on(b); });
   Trace trace(keys_, context_.device);

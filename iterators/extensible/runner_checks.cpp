@@ -84,7 +84,7 @@ void Runner::check(const Batch& batch) {
     }
   }
   const bool has_parts = parts_ > 1 || context_.config.has("train/mod_batch_factor");
-  check_flow(steps_, behind, keys, given, is_training, has_parts);
+  check_flow(steps_, behind, keys, given, is_training, has_parts, first_iteration(context_.config));
   checked.push_back(names);
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/data/dataset.h"
 #include "runtime/train/networks/network.h"
 #include "runtime/train/networks/network_alternatives.h"
+#include "runtime/train/networks/network_layers.h"
 #include "runtime/train/networks/network_ports.h"
 
 namespace stepop {
@@ -49,7 +50,7 @@ struct ExportedParams {
 };
 
 /// A module that Python exported with torch.export, from one tensor to one tensor.
-class Exported final : public Network, public NetworkAlternatives {
+class Exported final : public Network, public NetworkAlternatives, public NetworkLayers {
  public:
   explicit Exported(const ExportedContent& content) : programs_(content, *this) {}
 
@@ -61,6 +62,7 @@ class Exported final : public Network, public NetworkAlternatives {
   }
   std::string warning() const override { return programs_.warning(); }
   OrderedMap<Value> alternatives() const override { return programs_.alternatives(); }
+  void end_at(const std::string& path) override { programs_.end_at(path); }
 
  private:
   ExportedPrograms programs_;

@@ -9,6 +9,7 @@
 #include "models/exported/exported_file.h"
 #include "models/exported/exported_reader.h"
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/text.h"
 
 namespace stepop {
 
@@ -150,6 +151,44 @@ ExportedGraph::ExportedGraph(const Json& model) {
 void ExportedGraph::find_modules(
     const std::function<const torch::nn::Module*(const std::string&)>& module_at) {
   for (auto& call : operations_->module_calls) call.module = module_at(call.path);
+}
+
+std::shared_ptr<ExportedGraph> ExportedGraph::ending_at(const std::string& path) const {
+  const auto& calls = operations_->module_calls;
+  const auto last = std::find_if(calls.rbegin(), calls.rend(),
+                                 [&](const auto& call) { return call.path == path; });
+  if (last == calls.rend()) {
+    std::vector<std::string> paths;
+    for (const auto& call : calls) {
+      if (std::ranges::find(paths, call.path) == paths.end()) paths.push_back(call.path);
+    }
+    throw Error(fmt::format("calls no layer \"{}\"; there are: {}", path,
+                            paths.empty() ? "none" : list_text(paths)));
+  }
+  if (last->results.size() != 1) {
+    throw Error(
+        fmt::format("the layer \"{}\" gives {} values; one is needed", path, last->results.size()));
+  }
+  const size_t slot = last->results.front();
+  auto ending = std::make_shared<ExportedGraph>(*this);
+  ending->operations_ = std::make_shared<ExportedOperations>(*operations_);
+  ExportedOperations& operations = *ending->operations_;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].kind != ExportedPort::Kind::kOutput) continue;
+    operations.outputs[i] = slot;
+    ending->outputs_[i] = {.kind = ExportedPort::Kind::kOutput, .name = path};
+  }
+  for (auto& operation : operations.operations) operation.freed.clear();
+  operations.free_after_use();
+  for (auto& call : operations.module_calls) {
+    const auto begin = operations.operations.begin();
+    const bool makes_it = std::any_of(begin + call.begin, begin + call.end, [&](const auto& one) {
+      return std::ranges::find(one.results, slot) != one.results.end();
+    });
+    const bool is_left = std::ranges::find(call.results, slot) != call.results.end();
+    if (makes_it && !is_left) call.results.push_back(slot);
+  }
+  return ending;
 }
 
 std::vector<at::Tensor> ExportedGraph::run(const std::vector<at::Tensor>& inputs) const {

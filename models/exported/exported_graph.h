@@ -44,6 +44,11 @@ class ExportedGraph {
   /// for one without tensors.
   void find_modules(const std::function<const torch::nn::Module*(const std::string&)>& module_at);
 
+  /// The same graph with another result: what the module at `path` gives when it is called last.
+  /// All operations still run. Throws Error, with the paths that there are, for another module, and
+  /// for one that gives several values.
+  std::shared_ptr<ExportedGraph> ending_at(const std::string& path) const;
+
   /// The results of the operations. Throws Error that names
   /// the operation that failed, and its module.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) const;

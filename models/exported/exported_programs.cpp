@@ -109,6 +109,18 @@ OrderedMap<Value> ExportedPrograms::alternatives() const {
   return {};
 }
 
+void ExportedPrograms::end_at(const std::string& path) {
+  if (compiled_) throw Error(path_ + ": its compiled passes are those of the whole network");
+  for (auto* loaded : {&graph_, &evaluation_}) {
+    if (!*loaded) continue;
+    try {
+      (*loaded)->graph = (*loaded)->graph->ending_at(path);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{} {}", path_, error.what()));
+    }
+  }
+}
+
 std::vector<std::string> ExportedPrograms::input_names() const {
   return names_of_inputs(*graph_->graph);
 }

@@ -43,6 +43,9 @@ class ExportedPrograms {
   /// Error for passes that cannot run here.
   void use_compiled(const ExportedContent& content);
 
+  /// As of NetworkLayers, for a network with one result.
+  void end_at(const std::string& path);
+
   /// The names of the inputs in their order.
   std::vector<std::string> input_names() const;
 

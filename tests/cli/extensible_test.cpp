@@ -54,6 +54,19 @@ TEST_CASE("toy_srgan trains as its config says: losses, gates, pictures") {
   }
 }
 
+TEST_CASE("start_step makes a later iteration the first") {
+  const ScratchFolder folder;
+  run_well(folder, "stepop -n toy -b " + kToy + " -t --start_step 3 --num_steps 3");
+  const std::string run = folder.path(only_run(folder));
+  // Iteration 4 is the first with the discriminator, iteration 5 has pictures.
+  const auto first = nlohmann::json::parse(lines_of(read_bytes(run + "/train/metrics.jsonl"))[0]);
+  CHECK(first["step"] == 1);
+  CHECK(first.contains("train/train_op/loss_gan_d"));
+  const std::string picture = run + "/train/train/visuals_op/gen_000000";
+  CHECK_FALSE(std::filesystem::exists(picture + "1.png"));
+  CHECK(std::filesystem::exists(picture + "2.png"));
+}
+
 TEST_CASE("diffusion.yaml trains, samples in evaluations, and logs samples beside real digits") {
   const ScratchFolder folder;
   run_well(folder,

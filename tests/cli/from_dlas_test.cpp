@@ -247,8 +247,8 @@ train: {niter: 2, mega_batch_factor: 1, mod_batch_factor_also_disable_checkpoint
        "networks/generator/wandb_debug: left out: telemetry: {weights: 500} logs histograms of "
        "parameters\n",
        "networks/discriminator/scale: left out: discriminator_vgg_128_gn has no such key\n",
-       "steps/generator/injectors/g/method: left out: a network is called by its forward\n",
-       "steps/generator/injectors/g/args: left out: a network is called by its forward\n",
+       "steps/generator/injectors/g/method: left out: a network is called by its forward, ",
+       "steps/generator/injectors/g/args: left out: it is that of method\n",
        "steps/generator/losses/gan/min_loss: left out: it fails there in the first call; every and "
        "after of the step say it\n",
        "train/mod_batch_factor_also_disable_checkpointing: checkpoint_modules counts in every "

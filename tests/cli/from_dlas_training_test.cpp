@@ -114,18 +114,21 @@ logger: {print_freq: 1, save_checkpoint_freq: 1000, visuals: [hq, aug1, aug2], v
 )");
   check_notes(
       result,
-      {"networks/generator/hidden_layer: \"avgpool\" is left out: the features are what subnet",
-       "networks/generator/aug_enable: there, the network changes the views once more",
+      {"networks/generator/aug_enable: there, the network changes the views once more",
        "networks/generator/subnet/which_model_G: \"resnet52\" is not here: `stepop list model`",
        "datasets/train/normalize: pictures are in [-1, 1]"});
   const Value config = made(folder, "byol");
   CHECK(flow_yaml(*config.find("datasets/train/views")) == "{aug1: hq, aug2: hq}");
   CHECK(config.find("datasets/train/augmentations")->as_list().size() == 5);
+  CHECK(flow_yaml(*config.find("networks/generator/subnet")) ==
+        "{pretrained: false, class: resnet52}");
+  CHECK(*config.find("networks/generator/hidden_layer") == Value("avgpool"));
   CHECK(*config.find("datasets/train/dataset/class") == Value("CorruptedImages"));
   const auto trained =
       run_in(folder,
              "stepop -n x -b byol/byol.yaml -t --num_threads 1 --networks/generator/subnet "
-             "'!replace {class: LeNet, image_size: [24, 24], channels: 3}'");
+             "'!replace {class: LeNet, image_size: [24, 24], channels: 3}' "
+             "--networks/generator/hidden_layer -1");
   CHECK_MESSAGE(trained.exit_code == 0, trained.err);
   CHECK(trained.out.find("ended: all 2 steps are done") != std::string::npos);
 }

@@ -14,6 +14,7 @@
 
 #include "runtime/core/formats/safetensors.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/networks/network_layers.h"
 #include "tests/models/module_training.h"
 #include "tests/places.h"
 #include "tests/python.h"
@@ -72,11 +73,14 @@ inline void check_close(const std::vector<at::Tensor>& ours, const std::vector<a
 
 /// Compares a network with what PyTorch computed with it, in both modes. Gradients may differ by
 /// `most` of their size, and by `noise` of the largest: some are rounding alone, as before a
-/// normalization. Results and buffers may differ by `rounding`.
+/// normalization. Results and buffers may differ by `rounding`. With `layer` the network ends
+/// there.
 inline void check_network(const std::string& path, const std::string& more = "", double most = 1e-5,
-                          double noise = 0, double rounding = 1e-5) {
-  const State facts = load_safetensors(path + ".safetensors").tensors;
+                          double noise = 0, double rounding = 1e-5, const std::string& layer = "") {
+  const std::string of_layer = layer.empty() ? "" : "." + layer;
+  const State facts = load_safetensors(path + of_layer + ".safetensors").tensors;
   const auto net = exported(path, more);
+  if (!layer.empty()) dynamic_cast<NetworkLayers&>(*net).end_at(layer);
   const auto inputs = numbered(facts, "in.");
   net->eval();
   {
@@ -104,7 +108,7 @@ inline void check_network(const std::string& path, const std::string& more = "",
     check_close({gradient}, {theirs->second}, most, std::max(1e-3, noise / most * largest));
     ++gradients;
   }
-  CHECK(gradients > 2);
+  CHECK(gradients > (layer.empty() ? 2 : 1));
   for (const auto& buffer : net->named_buffers()) {
     CAPTURE(buffer.key());
     check_close({buffer.value()}, {facts.at("buffer." + buffer.key())}, rounding);

@@ -170,6 +170,25 @@ def write(name, net, inputs):
     save_file(facts, f"{folder}/{name}.safetensors")
 
 
+def write_hidden(name, net, layer, inputs):
+    """What a layer gives in both modes, by a hook, and the gradients of its sum of squares in training."""
+    seen = []
+    net.get_submodule(layer).register_forward_hook(lambda module, given, result: seen.append(result))
+    facts = {"in.0": inputs}
+    with torch.no_grad():
+        copy.deepcopy(net).eval()(inputs)
+        facts["eval.0"] = seen[-1].clone()
+    net.train()(inputs)
+    seen[-1].square().sum().backward()
+    facts["train.0"] = seen[-1].detach().clone()
+    for key, parameter in net.named_parameters():
+        if parameter.grad is not None:
+            facts[f"grad.{key}"] = parameter.grad.clone()
+    for key, buffer in net.named_buffers():
+        facts[f"buffer.{key}"] = buffer.clone()
+    save_file(facts, f"{folder}/{name}.{layer}.safetensors")
+
+
 torch.manual_seed(1)
 tokens = torch.randint(0, 20, (3, 7))
 networks = {"unet": lambda: (UNet(), [torch.randn(2, 3, 8, 8)]), "tied": lambda: (Tied(), [tokens]),
@@ -180,6 +199,12 @@ if len(sys.argv) > 3:
     networks = runpy.run_path(sys.argv[3])["networks"]
 for name, make in networks.items():
     write(name, *make())
+if len(sys.argv) <= 3:
+    for layer in ("first", "middle", "middle.0", "middle.1"):
+        torch.manual_seed(2)
+        net = UNet()
+        write_programs(export_both(net, [torch.randn(2, 3, 8, 8)])[0], f"{folder}/hidden.pt2")
+        write_hidden("hidden", net, layer, torch.randn(4, 3, 8, 8))
 if len(sys.argv) <= 3:  # as torch.export itself writes them
     for name, net in (("passing", Passing()), ("fourier", Fourier())):
         write_programs(export_both(net, [torch.randn(2, 1, 3, 3)])[0], f"{folder}/{name}.pt2")

@@ -37,6 +37,19 @@ TEST_CASE("an exported network computes what it computes in PyTorch, in both mod
   }
 }
 
+// A hook of PyTorch sees what a layer gives, also where the next one changes it in place.
+TEST_CASE("an exported network ends at a layer with what a hook sees there, in both modes") {
+  for (const char* layer : {"first", "middle", "middle.0", "middle.1"}) {
+    CAPTURE(layer);
+    check_network(exported_nets().path("hidden"), "", 1e-5, 1e-6, 1e-5, layer);
+  }
+  const auto net = exported(exported_nets().path("hidden"));
+  const std::string message =
+      message_of([&] { dynamic_cast<NetworkLayers&>(*net).end_at("middel"); });
+  CHECK(message.find("hidden.pt2 calls no layer \"middel\"; there are: first, first.0, first.1, "
+                     "first.2, down, middle") != std::string::npos);
+}
+
 TEST_CASE("networks in STEPOP_ZOO compute what they compute in PyTorch") {
   const char* folder = std::getenv("STEPOP_ZOO");
   if (folder == nullptr) return;  // exported_zoo.py makes networks of their real size

@@ -2,6 +2,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@
 #include "iterators/extensible/step/injector.h"
 #include "iterators/extensible/step/without_gradient.h"
 #include "runtime/core/base/error.h"
+#include "runtime/core/base/ordered_map.h"
+#include "runtime/core/base/text.h"
 #include "runtime/train/networks/autocast.h"
 
 namespace stepop {
@@ -29,6 +32,15 @@ class Direct : public Injector {
  private:
   Slot in_, out_;
 };
+
+/// A number, or true or false as a number; empty for another value at `path`.
+std::optional<double> number_at(const Config& config, std::string_view path) {
+  const Value* value = config.peek(path);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_bool()) return config.get<bool>(path) ? 1 : 0;
+  if (value->is_int() || value->is_float()) return config.get<double>(path);
+  return std::nullopt;
+}
 
 /// An input of a network: what a key of the state holds, or a number.
 struct Input {
@@ -52,18 +64,23 @@ struct ParameterOf<std::vector<extensible::Input>> {
       return inputs;
     }
     std::vector<extensible::Input> inputs;
-    for (size_t i = 0; i < value->as_list().size(); ++i) {
+    add_all(config, path, *value, allowed, inputs);
+    return inputs;
+  }
+  /// A list within a list is as many inputs as it has entries, as in an exported module.
+  static void add_all(const Config& config, std::string_view path, const Value& list,
+                      const Allowed& allowed, std::vector<extensible::Input>& inputs) {
+    for (size_t i = 0; i < list.as_list().size(); ++i) {
       const std::string place = fmt::format("{}/{}", path, i);
-      const Value& item = value->as_list()[i];
-      if (item.is_bool()) {
-        inputs.push_back({.key = {}, .number = config.get<bool>(place) ? 1 : 0});
-      } else if (item.is_int() || item.is_float()) {
-        inputs.push_back({.key = {}, .number = config.get<double>(place)});
+      const Value& item = list.as_list()[i];
+      if (item.is_list()) {
+        add_all(config, place, item, allowed, inputs);
+      } else if (const auto number = extensible::number_at(config, place)) {
+        inputs.push_back({.key = {}, .number = number});
       } else {
         inputs.push_back({.key = ParameterOf<extensible::Port>::read(config, place, allowed)});
       }
     }
-    return inputs;
   }
   static Value shown(const std::vector<extensible::Input>&) { return {}; }
   static std::string kind() { return "text | list of text | list of any"; }
@@ -77,6 +94,7 @@ struct CallParams {
   Port network;
   std::vector<Input> in;
   std::vector<Port> out;
+  OrderedMap<double> args;  ///< Further inputs by their names.
   bool grad = true;
   bool fp16 = true;
 
@@ -87,9 +105,9 @@ struct CallParams {
   }
 };
 
-/// Calls a network. In a list `in`, the name `None` leaves that input out, and a number, true or
-/// false is an input of this value: a tensor with one element, on the CPU. A list `out` names the
-/// first outputs.
+/// Calls a network. In a list `in`, which may have further lists, the name `None` leaves that input
+/// out, and a number, true or false is an input of this value: a tensor with one element, on the
+/// CPU. A list `out` names the first outputs.
 class Call : public Injector {
  public:
   Call(const CallParams& params, const Config& config, Ports& ports)
@@ -105,6 +123,7 @@ class Call : public Injector {
       in_.push_back(is_key ? ports.reads(key) : Slot{});
       numbers_.push_back(number ? at::scalar_tensor(*number, at::kDouble) : at::Tensor());
     }
+    add_args(params.args, config);
     out_ = ports.writes_all(params.out);
     if (one_ && (in_.size() != 1 || !in_.front())) {
       throw config.error("in", fmt::format("the network \"{}\" has one input, found {}",
@@ -143,6 +162,27 @@ class Call : public Injector {
   }
 
  private:
+  void add_args(const OrderedMap<double>& args, const Config& config) {
+    const auto names = many_ ? many_->input_names() : std::vector<std::string>();
+    for (const auto& [name, number] : args) {
+      const auto place = static_cast<size_t>(std::ranges::find(names, name) - names.begin());
+      if (place == names.size()) {
+        throw config.error("args/" + name,
+                           fmt::format("the network has no input of this name; there are: {}",
+                                       names.empty() ? "none with a name" : list_text(names)));
+      }
+      if (in_.size() <= place) {
+        in_.resize(place + 1);
+        numbers_.resize(place + 1);
+      }
+      if (in_[place] || numbers_[place].defined()) {
+        throw config.error("args/" + name,
+                           fmt::format("is input {} of the network, which `in` gives", place));
+      }
+      numbers_[place] = at::scalar_tensor(number, at::kDouble);
+    }
+  }
+
   std::shared_ptr<Network> one_;
   std::shared_ptr<MultiNetwork> many_;
   std::vector<Slot> in_;             ///< An empty slot is a number, or an input that is left out.
@@ -158,9 +198,28 @@ class Generator : public Call {
  public:
   struct Params : CallParams {
     void declare(Parameters& p) {
-      CallParams::declare(p, "generator", "a key, or a list of keys, None and numbers");
+      CallParams::declare(p, "generator", "a key, or a list of keys, None, numbers and such lists");
+      const Config* config = p.describe_optional(
+          "args", "map",
+          "numbers, true or false for further inputs by their names: {reverse: true}");
+      if (config != nullptr) read_args(*config);
       p.add("grad", grad, "false: in evaluation mode and without a graph");
       p.add("fp16", fp16, "false: in float32, whatever precision is");
+    }
+
+    void read_args(const Config& config) {
+      const Config given = config.at("args");
+      for (const auto& name : given.keys()) {
+        if (!given.has(name)) continue;
+        const auto number = number_at(given, name);
+        if (!number) {
+          throw given.error(name,
+                            fmt::format("expected a number, true or false, found {}; a tensor "
+                                        "of the state is named by `in`",
+                                        given.peek(name)->describe()));
+        }
+        args.set(name, *number);
+      }
     }
   };
   using Call::Call;

@@ -18,6 +18,7 @@
 #include "runtime/core/measure/tensor_statistics.h"
 #include "runtime/train/networks/checkpoint_modules.h"
 #include "runtime/train/networks/network.h"
+#include "runtime/train/networks/network_layers.h"
 
 namespace stepop::extensible {
 namespace {
@@ -65,6 +66,7 @@ class Projection : public nn::Module {
 struct ByolParams {
   int64_t image_size = 0;
   int64_t channels = 3;
+  std::string hidden_layer;  ///< Empty: what the network returns.
   bool use_structural_mlp = false;
   int64_t projection_size = 256;
   int64_t projection_hidden_size = 4096;
@@ -78,10 +80,11 @@ struct ByolParams {
     p.add("channels", channels, "of the pictures", at_least(1));
     const Config* config = p.describe({"hidden_layer",
                                        "-1",
-                                       "which layer of it gives the features: -1, the last",
+                                       "name of the layer of it that gives the features, avgpool; "
+                                       "-1: what it returns",
                                        false,
                                        {.kind = "any"}});
-    if (config != nullptr) check_layer(*config);
+    if (config != nullptr) read_layer(*config);
     p.add("use_structural_mlp", use_structural_mlp, "two convolutions before the projection");
     p.add("projection_size", projection_size, "numbers that are compared", at_least(1));
     p.add("projection_hidden_size", projection_hidden_size,
@@ -90,14 +93,16 @@ struct ByolParams {
           "of the network that the other view goes through", at_least(0).at_most(1));
   }
 
-  /// There, a hidden layer is found by its name while the network runs.
-  static void check_layer(const Config& config) {
+  void read_layer(const Config& config) {
     if (!config.has("hidden_layer") || *config.peek("hidden_layer") == Value(int64_t{-1})) return;
-    throw config.error(
-        "hidden_layer",
-        fmt::format("expected -1, the network's output, found {}: a network from Python ends at "
-                    "another layer when the layers behind it are exported as torch.nn.Identity()",
-                    config.peek("hidden_layer")->describe()));
+    if (config.peek("hidden_layer")->is_text()) {
+      hidden_layer = config.get<std::string>("hidden_layer");
+      return;
+    }
+    throw config.error("hidden_layer",
+                       fmt::format("expected the name of a layer, avgpool, or -1, what the network "
+                                   "returns, found {}",
+                                   config.peek("hidden_layer")->describe()));
   }
 };
 
@@ -108,6 +113,7 @@ class ByolEncoder : public nn::Module {
     net_ = std::dynamic_pointer_cast<Network>(models().build(config, "subnet"));
     if (!net_) throw config.error("subnet", "expected a network with one input and one output");
     register_module("net", net_);
+    if (!params.hidden_layer.empty()) end_at(params.hidden_layer, config);
     const at::Tensor seen = representation_of_zeros(params, config);
     const bool is_structural = params.use_structural_mlp;
     if (seen.dim() < 2 || (is_structural && seen.dim() != 4)) {
@@ -125,6 +131,22 @@ class ByolEncoder : public nn::Module {
   std::string warning() const { return net_->warning(); }
 
  private:
+  void end_at(const std::string& layer, const Config& config) {
+    auto* layers = dynamic_cast<NetworkLayers*>(net_.get());
+    if (layers == nullptr) {
+      throw config.error("hidden_layer",
+                         fmt::format("layers have names in networks from Python, {{class: "
+                                     "Exported}}: expected -1, what the network returns, found "
+                                     "\"{}\"",
+                                     layer));
+    }
+    try {
+      layers->end_at(layer);
+    } catch (const Error& error) {
+      throw config.error("hidden_layer", error.what());
+    }
+  }
+
   at::Tensor representation_of_zeros(const ByolParams& params, const Config& config) {
     const int64_t channels = params.channels;
     const int64_t size = params.image_size;

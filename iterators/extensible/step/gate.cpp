@@ -19,4 +19,9 @@ Gate::Gate(const Config& part, bool with_every)
   }
 }
 
+int64_t first_iteration(const Config& config) {
+  const Config root = config.root();
+  return root.has("start_step") ? root.get_at_least("start_step", -1) + 1 : 0;
+}
+
 }  // namespace stepop::extensible

@@ -26,4 +26,8 @@ struct Gate {
   int64_t every = 1;
 };
 
+/// The number of the first iteration of a training, in which step 0 of the runtime is:
+/// `start_step` + 1 of the whole config, default 0. Throws UsageError for a number below -1.
+int64_t first_iteration(const Config& config);
+
 }  // namespace stepop::extensible

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "iterators/extensible/step/gate.h"
 #include "runtime/core/base/number_text.h"
 #include "runtime/train/optim/dlas_schedules.h"
 #include "runtime/train/when/duration.h"
@@ -37,7 +38,7 @@ Value list_of(const std::vector<T>& numbers) {
 
 }  // namespace
 
-LearningRates::LearningRates(const Config& train) : train_(train) {
+LearningRates::LearningRates(const Config& train) : train_(train), first_(first_iteration(train)) {
   if (train.has("default_lr_scheme")) scheme_ = train.get<std::string>("default_lr_scheme");
   constexpr std::array kSchemes = {kDlasMultiStep, kDlasProgressive, kDlasCosine};
   if (!scheme_.empty() && std::ranges::find(kSchemes, scheme_) == kSchemes.end()) {
@@ -98,6 +99,12 @@ void LearningRates::read_restarts() {
                                    counted(restarts_.size(), "number"), weights_.size()));
   }
   clears_state_ = train_.get("clear_state", false);
+  if (scheme_ == kDlasCosine) return;
+  while (!restarts_.empty() && restarts_.front() < first_) {
+    restarts_.erase(restarts_.begin());
+    weights_.erase(weights_.begin());
+  }
+  for (int64_t& restart : restarts_) restart -= first_;
 }
 
 void LearningRates::read_cosine() {
@@ -110,6 +117,14 @@ void LearningRates::read_cosine() {
   }
   hold_ = read_length_or(train_, "warmup", 0, 0);
   lowest_ = train_.get("eta_min", 0.0);
+  if (first_ > hold_ + 1) {  // start_step: 0, in many recipes, is one iteration
+    throw train_.error("warmup",
+                       fmt::format("the first iteration is {}, by start_step, and the cosine has "
+                                   "begun before it: write the rest as the lr of "
+                                   "optimizer_params, {{class: cosine, from: 1e-4, steps: 10000}}",
+                                   first_));
+  }
+  hold_ = std::max<int64_t>(hold_ - first_, 0);
 }
 
 void LearningRates::read_warmup() {
@@ -150,7 +165,10 @@ Value LearningRates::by_scheme(const Value& lr, int64_t start) const {
   if (milestones_.empty() && restarts_.empty()) return lr;
   // A milestone takes effect one iteration before its number, as in DL-Art-School.
   std::vector<int64_t> at;
-  for (const int64_t milestone : milestones_) at.push_back(milestone + start - 1);
+  for (const int64_t milestone : milestones_) {
+    if (milestone + start - 1 >= first_) at.push_back(milestone + start - 1 - first_);
+  }
+  if (at.empty() && restarts_.empty()) return lr;
   schedule.set("class", Value("step"));
   schedule.set("from", lr);
   schedule.set("factor", Value(gamma_));
@@ -166,12 +184,13 @@ Value LearningRates::of(const Value& lr, int64_t start) const {
   if (train_.has("force_lr")) return *train_.peek("force_lr");
   if (lr.is_map()) return lr;
   Value rate = by_scheme(lr, start);
-  if (warmup_ > 0) {
+  if (warmup_ > first_) {
     Value::Map ramp;
     ramp.set("class", Value("ramp"));
     ramp.set("schedule", std::move(rate));
-    ramp.set("steps", Value(warmup_));
-    ramp.set("from", Value(warmup_from_));
+    const double begun = static_cast<double>(first_) / static_cast<double>(warmup_);
+    ramp.set("steps", Value(warmup_ - first_));
+    ramp.set("from", Value(warmup_from_ + (1 - warmup_from_) * begun));
     rate = Value(std::move(ramp));
   }
   rate.set_origin(lr.origin());

@@ -9,7 +9,8 @@
 namespace stepop::extensible {
 
 /// The learning rates from DL-Art-School's keys in `train`: `default_lr_scheme` and the scheme's
-/// keys, `warmup_iter`, `force_lr`. Iterations count from 0.
+/// keys, `warmup_iter`, `force_lr`. Iterations count from 0; a training that begins later, by
+/// `start_step`, begins with the full rate: milestones and restarts before it do not count.
 class LearningRates {
  public:
   /// `train`: the part of the config. Throws UsageError for mistakes in it.
@@ -35,6 +36,7 @@ class LearningRates {
   Value by_scheme(const Value& lr, int64_t start) const;
 
   Config train_;
+  int64_t first_;       ///< The iteration in which the training begins.
   std::string scheme_;  ///< Empty: no scheme.
   std::vector<int64_t> milestones_;
   double gamma_ = 1;

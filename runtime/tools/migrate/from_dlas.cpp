@@ -48,6 +48,7 @@ class DlasTranslation {
     if (std::ranges::find(kUnread, key) != kUnread.end()) return unread_.push_back(key);
     if (key == "gpu_ids") return take_devices(value);
     if (key == "start_step") return take_start(value);
+    if (key == "force_start_step") return take_forced_start(value);
     if (key == "fp16") return take_precision();
     if (key == "checkpointing_enabled") return set("checkpoint_modules", ".");
     if (key == "cuda_benchmarking_enabled") return set("cudnn_benchmark", true);
@@ -82,7 +83,12 @@ class DlasTranslation {
   }
 
   void take_start(const Value& value) {
-    if (value != Value(int64_t{0})) note("start_step", "a training begins with step 0, or resumes");
+    if (find_in_map(dlas_, "force_start_step") == nullptr) set("start_step", value);
+  }
+
+  void take_forced_start(const Value& value) {
+    set("start_step", value);
+    note("force_start_step", "becomes start_step: a resumed run keeps its own step");
   }
 
   void take_precision() {
@@ -250,6 +256,12 @@ class DlasTranslation {
   /// Names in `visuals` that nothing makes are left out there without a word.
   void take_visuals(const Value& visuals) {
     std::vector<std::string> made = {"hq", "lq", "aug1", "aug2"};
+    if (const Value* datasets = dlas_.find("datasets/train");
+        datasets != nullptr && datasets->is_map()) {
+      for (const auto& [name, inner] : datasets->as_map()) {
+        if (inner.is_map()) made.push_back(name + "_");  // left_hq, of `combined`
+      }
+    }
     add_texts(*dlas_.find("steps"), made);
     Value::List kept;
     for (const auto& name : visuals.as_list()) {

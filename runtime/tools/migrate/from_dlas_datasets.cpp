@@ -7,9 +7,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "runtime/core/base/text.h"
 #include "runtime/core/value/yaml_reader.h"
+#include "runtime/tools/migrate/from_dlas_dataset.h"
 #include "runtime/tools/migrate/from_dlas_left_out.h"
 
 namespace stepop {
@@ -22,193 +24,148 @@ constexpr std::array<std::string_view, 5> kSilent = {"mode", "name", "phase", "n
                                                      "batch_size"};
 constexpr std::array<std::string_view, 4> kNoOps = {"block_noise", "color_shift", "interlacing",
                                                     "chromatic_aberration"};
-class DatasetTranslation {
- public:
-  /// `there` and `here`: the dataset's places in both configs, such as `datasets/val`.
-  DatasetTranslation(std::string there, std::string here, const Value& dataset,
-                     TranslatedConfig& result)
-      : there_(std::move(there)), here_(std::move(here)), dataset_(dataset), result_(result) {}
+using Keys = std::vector<std::string>;
 
-  void run() {
-    const Value* mode = find_in_map(dataset_, "mode");
-    const std::string name = mode != nullptr && mode->is_text() ? mode->as_text() : "";
-    if (name == "random_dataset") {
-      take_noise();
-    } else if (name == "imagefolder" || name == "single_image_extensible") {
-      take_folder(name != "imagefolder");
-    } else if (name == "fullimage") {
-      take_full_images();
-    } else if (name == "byol_dataset") {
-      take_views();
-    } else {
-      note("mode", name.empty() ? "is missing" : without_counterpart(name));
-      return;
+Keys take_noise(DlasDataset& dataset) {
+  dataset.set("class", "RandomTensors");
+  dataset.set("size", kExamplesOfNoise);
+  Keys keys;
+  if (dataset.take("hq_shape", "tensors/hq")) keys.emplace_back("hq");
+  if (dataset.take("lq_shape", "tensors/lq")) keys.emplace_back("lq");
+  return keys;
+}
+
+void take_path(DlasDataset& dataset, std::string_view key, std::string_view as) {
+  const Value* found = dataset.find(key);
+  if (found == nullptr) return;
+  const bool is_list = found->is_list() && found->as_list().size() != 1;
+  if (is_list) {
+    return dataset.note(key, fmt::format("a dataset reads one folder: give it as {}, with "
+                                         "links to the {} that are named here",
+                                         dataset.place_here(as), found->as_list().size()));
+  }
+  dataset.set(as, found->is_list() ? found->as_list().front() : *found);
+}
+
+/// A list of corruptions with `none` in place of those that change nothing.
+Value without_no_ops(DlasDataset& dataset, std::string_view key, Value value) {
+  if (!value.is_list()) return value;
+  for (auto& name : value.as_list()) {
+    if (!name.is_text() || std::ranges::find(kNoOps, name.as_text()) == kNoOps.end()) continue;
+    dataset.note(key, name.as_text() + " changes nothing there, and becomes none");
+    name = Value("none");
+  }
+  return value;
+}
+
+/// `has_chunks`: single_image_extensible, whose images are neither mirrored nor cut to squares.
+Keys take_folder(DlasDataset& dataset, bool has_chunks) {
+  dataset.set("class", "CorruptedImages");
+  for (const auto& parameter : find_component("dataset", "CorruptedImages")->about.parameters) {
+    const std::string& key = parameter.name;  // the same there
+    const Value* found = dataset.find(key);
+    const bool is_default = found == nullptr || (is_switched_off(*found) && key != "force_square" &&
+                                                 key != "cosine_bias");
+    if (!is_default) dataset.set(key, without_no_ops(dataset, key, *found));
+  }
+  if (has_chunks) {
+    dataset.set("disable_flip", true);
+    dataset.set("force_square", false);
+    if (dataset.is_true("eval")) {  // lq is hq
+      dataset.set("scale", int64_t{1});
+      dataset.set("fixed_corruptions", Value());
+      dataset.set("num_corrupts_per_image", Value());
     }
-    for (const auto& [key, value] : dataset_.as_map()) note_unread(key, value);
   }
+  note_dlas_range(dataset, dataset.is_true("rgb_n1_to_1"));
+  return dataset.is_true("skip_lq") ? Keys{"hq"} : Keys{"hq", "lq", "corruption_entropy"};
+}
 
- private:
-  std::string place(std::string_view key) const { return fmt::format("{}/{}", there_, key); }
-  void note(std::string_view key, std::string text) { result_.note(place(key), std::move(text)); }
-  void set(std::string_view key, Value value) {
-    result_.set(fmt::format("{}/{}", here_, key), std::move(value));
-  }
+Keys take_full_images(DlasDataset& dataset) {
+  dataset.set("class", "PairedImages");
+  take_path(dataset, "dataroot_GT", "hq");
+  take_path(dataset, "dataroot_LQ", "lq");
+  dataset.take("scale", "scale");
+  dataset.take("target_size", "crop");
+  dataset.take("force_multiple", "multiple");
+  if (dataset.is_true("use_flip")) dataset.set("flip", true);
+  if (dataset.is_true("use_rot")) dataset.set("rotate", true);
+  note_dlas_range(dataset, false);
+  return {"hq", "lq"};
+}
 
-  bool is_true(std::string_view key, bool fallback) {
-    read_.push_back(std::string(key));
-    const Value* found = find_in_map(dataset_, key);
-    return found == nullptr ? fallback : *found == Value(true);
-  }
-
-  std::string without_counterpart(const std::string& mode) const {
-    std::vector<std::string> keys;
-    for (const auto& [key, value] : dataset_.as_map()) {
-      if (std::ranges::find(kSilent, key) == kSilent.end()) keys.push_back(key);
-    }
-    return fmt::format(
-        "{} has no counterpart{}: `stepop list dataset` shows what there is; name "
-        "one, or a class of your own, as {}/class",
-        mode, keys.empty() ? "" : ", nor have " + list_text(keys, keys.size()), here_);
-  }
-
-  /// Copies the value at `key` to another name.
-  bool take(std::string_view key, std::string_view as) {
-    read_.push_back(std::string(key));
-    const Value* found = find_in_map(dataset_, key);
-    if (found != nullptr) set(as, *found);
-    return found != nullptr;
-  }
-
-  void take_noise() {
-    set("class", "RandomTensors");
-    set("size", kExamplesOfNoise);
-    take("hq_shape", "tensors/hq");
-    take("lq_shape", "tensors/lq");
-  }
-
-  void take_path(std::string_view key, std::string_view as) {
-    read_.push_back(std::string(key));
-    const Value* found = find_in_map(dataset_, key);
-    if (found == nullptr) return;
-    const bool is_list = found->is_list() && found->as_list().size() != 1;
-    if (is_list) {
-      return note(key, fmt::format("a dataset reads one folder: give it as {}/{}, with "
-                                   "links to the {} that are named here",
-                                   here_, as, found->as_list().size()));
-    }
-    set(as, found->is_list() ? found->as_list().front() : *found);
-  }
-
-  /// `has_chunks`: single_image_extensible, whose images are neither mirrored nor cut to squares.
-  void take_folder(bool has_chunks) {
-    set("class", "CorruptedImages");
-    for (const auto& parameter : find_component("dataset", "CorruptedImages")->about.parameters) {
-      const std::string& key = parameter.name;  // the same there
-      read_.push_back(key);
-      const Value* found = find_in_map(dataset_, key);
-      const bool is_default = found == nullptr || (is_switched_off(*found) &&
-                                                   key != "force_square" && key != "cosine_bias");
-      if (!is_default) set(key, without_no_ops(key, *found));
-    }
-    if (has_chunks) {
-      set("disable_flip", true);
-      set("force_square", false);
-      if (is_true("eval", false)) {  // lq is hq
-        set("scale", int64_t{1});
-        set("fixed_corruptions", Value());
-        set("num_corrupts_per_image", Value());
-      }
-    }
-    note_range(is_true("rgb_n1_to_1", false));
-  }
-
-  /// A list of corruptions with `none` in place of those that change nothing.
-  Value without_no_ops(std::string_view key, Value value) {
-    if (!value.is_list()) return value;
-    for (auto& name : value.as_list()) {
-      if (!name.is_text() || std::ranges::find(kNoOps, name.as_text()) == kNoOps.end()) continue;
-      note(key, name.as_text() + " changes nothing there, and becomes none");
-      name = Value("none");
-    }
-    return value;
-  }
-
-  void take_full_images() {
-    set("class", "PairedImages");
-    take_path("dataroot_GT", "hq");
-    take_path("dataroot_LQ", "lq");
-    take("scale", "scale");
-    take("target_size", "crop");
-    take("force_multiple", "multiple");
-    if (is_true("use_flip", false)) set("flip", true);
-    if (is_true("use_rot", false)) set("rotate", true);
-    note_range(false);
-  }
-
-  /// The two views of BYOL, aug1 and aug2.
-  void take_views() {
-    set("class", "Augment");
-    set("views/aug1", text_at("key1", "hq"));
-    set("views/aug2", text_at("key2", "lq"));
-    const bool has_colours = !is_true("for_sr", false);
-    Value::List list = {parse_yaml("{class: RandomHorizontalFlip}", {}),
-                        parse_yaml("{class: RandomResizedCrop}", {})};
-    read_.emplace_back("crop_size");
-    if (const Value* size = find_in_map(dataset_, "crop_size")) {
-      list.back().as_map().set("size", *size);
-    } else {
-      note("crop_size", "is missing: RandomResizedCrop needs its size");
-    }
-    if (has_colours) {
-      list.push_back(parse_yaml(
-          "{class: ColorJitter, brightness: 0.8, contrast: 0.8, saturation: 0.8, hue: 0.2, p: 0.8}",
-          {}));
-      list.push_back(parse_yaml("{class: RandomGrayscale, p: 0.2}", {}));
-      list.push_back(
-          parse_yaml("{class: GaussianBlur, kernel_size: 3, sigma: [1.5, 1.5], p: 0.1}", {}));
-    }
-    set("augmentations", Value(std::move(list)));
-    read_.emplace_back("dataset");
-    const Value* inner = find_in_map(dataset_, "dataset");
-    if (inner == nullptr || !inner->is_map()) return note("dataset", "is missing");
-    DatasetTranslation(there_ + "/dataset", here_ + "/dataset", *inner, result_).run();
-  }
-
-  Value text_at(std::string_view key, const char* fallback) {
-    read_.emplace_back(key);
-    const Value* found = find_in_map(dataset_, key);
-    return found == nullptr ? Value(fallback) : *found;
-  }
-
-  /// Notes that pictures are in [0, 1] in DL-Art-School.
-  void note_range(bool is_same) {
-    if (is_same) return;
-    note("rgb_n1_to_1",
-         "pictures are in [-1, 1] here, there in [0, 1] unless this is true: a "
-         "difference of two is twice as large");
-  }
-
-  void note_unread(const std::string& key, const Value& value) {
-    if (std::ranges::find(kSilent, key) != kSilent.end()) return;
-    if (key == "pin_memory" && value == Value(false)) {
-      return note(key, "left out: memory is pinned where the device is a GPU");
-    }
-    if (is_switched_off(value) || value == Value(int64_t{0})) return;
-    if (std::ranges::find(read_, key) != read_.end()) return;
-    note(key, why_dlas_key_is_left_out("datasets/" + key));
-  }
-
-  std::string there_, here_;
-  const Value& dataset_;
-  TranslatedConfig& result_;
-  std::vector<std::string> read_;
-};
+constexpr std::array<std::pair<std::string_view, Keys (*)(DlasDataset&)>, 10> kModes = {{
+    {"random_dataset", take_noise},
+    {"imagefolder", [](DlasDataset& dataset) { return take_folder(dataset, false); }},
+    {"single_image_extensible", [](DlasDataset& dataset) { return take_folder(dataset, true); }},
+    {"fullimage", take_full_images},
+    {"byol_dataset", take_dlas_byol},
+    {"random_aug_wrapper", take_dlas_random_aug},
+    {"combined", take_dlas_combined},
+    {"torch_dataset", take_dlas_torch},
+    {"stylegan2", take_dlas_stylegan2},
+    {"unsupervised_audio", take_dlas_audio},
+}};
 
 }  // namespace
 
+std::vector<std::string> DlasDataset::translate() {
+  const std::string mode = text_at("mode");
+  for (const auto& [name, take] : kModes) {
+    if (name != mode) continue;
+    Keys keys = take(*this);
+    note_unread();
+    return keys;
+  }
+  note("mode", mode.empty() ? "is missing" : without_counterpart(mode));
+  return {};
+}
+
+void DlasDataset::set_view(std::string_view yaml) {
+  const Value view = parse_yaml(yaml, {});
+  for (const auto& [key, value] : view.as_map()) set(key, value);
+  here_ += "/dataset";
+}
+
+std::vector<std::string> DlasDataset::translate_inner(std::string_view key, const Value& copy,
+                                                      std::string_view as) {
+  return DlasDataset(place(key), as.empty() ? here_ : place_here(as), copy, result_).translate();
+}
+
+void DlasDataset::note_unread() {
+  for (const auto& [key, value] : dataset_.as_map()) {
+    if (std::ranges::find(kSilent, key) != kSilent.end()) continue;
+    if (key == "pin_memory" && value == Value(false)) {
+      note(key, "left out: memory is pinned where the device is a GPU");
+      continue;
+    }
+    if (is_switched_off(value) || value == Value(int64_t{0})) continue;
+    if (std::ranges::find(read_, key) != read_.end()) continue;
+    note(key, why_dlas_key_is_left_out("datasets/" + key));
+  }
+}
+
+std::string DlasDataset::without_counterpart(const std::string& mode) const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : dataset_.as_map()) {
+    if (std::ranges::find(kSilent, key) == kSilent.end()) keys.push_back(key);
+  }
+  return fmt::format(
+      "{} has no counterpart{}: `stepop list dataset` shows what there is; name "
+      "one, or a class of your own, as {}",
+      mode, keys.empty() ? "" : ", nor have " + list_text(keys, keys.size()), place_here("class"));
+}
+
+void note_dlas_range(DlasDataset& dataset, bool is_same) {
+  if (is_same) return;
+  dataset.note("rgb_n1_to_1",
+               "pictures are in [-1, 1] here, there in [0, 1] unless this is true: a "
+               "difference of two is twice as large");
+}
+
 void translate_dlas_dataset(const std::string& there, const std::string& here, const Value& dataset,
                             TranslatedConfig& result) {
-  DatasetTranslation(there, here, dataset, result).run();
+  DlasDataset(there, here, dataset, result).translate();
 }
 
 void translate_dlas_datasets(const Value& datasets, TranslatedConfig& result) {
@@ -227,9 +184,9 @@ void translate_dlas_datasets(const Value& datasets, TranslatedConfig& result) {
     } else {
       result.set("test_batch_size", batch_size != nullptr ? *batch_size : Value(int64_t{1}));
     }
-    DatasetTranslation("datasets/" + phase, is_train ? "datasets/train" : "datasets/validation",
-                       dataset, result)
-        .run();
+    DlasDataset("datasets/" + phase, is_train ? "datasets/train" : "datasets/validation", dataset,
+                result)
+        .translate();
   }
 }
 

@@ -13,19 +13,23 @@ using Row = std::pair<std::string_view, std::string_view>;
 constexpr std::string_view kOfTiles =
     "left out: crop cuts a part of that size out of anywhere; there a part of any size is resized";
 
+constexpr std::string_view kOfSounds =
+    "left out: `list` of Sound names a file with the paths to read, a line each";
+
 constexpr std::array kLeftOut = {
     Row{"name", "a run is named when it starts: -n NAME"},
     Row{"suffix", "no counterpart"},
     Row{"grad_scaler_enabled", "losses are scaled with precision: float16, which fp16 becomes"},
-    Row{"training_data_encountered", "a training begins with step 0, or resumes"},
-    Row{"force_start_step", "a training begins with step 0, or resumes"},
+    Row{"training_data_encountered", "left out: logs count steps, not examples"},
     Row{"wandb_run_name", "left out: a run is sent by the name of its folder"},
     Row{"wandb_progress_use_raw_steps", "left out: steps are those of the training"},
     Row{"dist_backend",
         "left out: --processes N trains with several processes; distributed/backend says by what"},
     Row{"ddp_find_unused_parameters", "left out: --processes N sums gradients without it"},
     Row{"ddp_static_graph", "left out: --processes N sums gradients without it"},
-    Row{"keep_optimizer_states_on_cpu", "averages stay on the device of the weights"},
+    Row{"keep_optimizer_states_on_cpu",
+        "averages stay on the device of the weights; distributed: {shard_optimizer: true} shares "
+        "them out to several processes"},
     Row{"automatically_scale_grads_for_fanin",
         "gradients are not scaled by the width of layers; param_groups of optimizer_params give "
         "layers a learning rate of their own"},
@@ -61,8 +65,9 @@ constexpr std::array kLeftOut = {
         "weights, init_from"},
     Row{"parts/wandb_debug", "left out: telemetry: {weights: 500} logs histograms of parameters"},
     Row{"parts/blocks_per_checkpoint", "left out: checkpoint_modules says what is computed again"},
-    Row{"parts/method", "left out: a network is called by its forward"},
-    Row{"parts/args", "left out: a network is called by its forward"},
+    Row{"parts/method",
+        "left out: a network is called by its forward, which can have a number as an input, that "
+        "`args` gives, and do one or the other by it"},
     Row{"parts/min_loss",
         "left out: it fails there in the first call; every and after of the step say it"},
     Row{"datasets/fetch_alt_image", "no second image: an example has hq and lq"},
@@ -83,6 +88,16 @@ constexpr std::array kLeftOut = {
     Row{"datasets/use_blurring",
         "left out: augmentations: {input: {...}} of the dataset has motion blur"},
     Row{"datasets/use_compression_artifacts", "nothing reads it there"},
+    Row{"datasets/cache_path", "left out: the folders are listed at each start"},
+    Row{"datasets/exclusions", kOfSounds},
+    Row{"datasets/endswith", kOfSounds},
+    Row{"datasets/not_endswith", kOfSounds},
+    Row{"datasets/min_length", kOfSounds},
+    Row{"datasets/dont_clip", "left out: a longer file is cut"},
+    Row{"datasets/resample_clip",
+        "left out: Zip of the dataset twice gives two parts of each file, and Map names them"},
+    Row{"datasets/extra_samples", "no further clips from the files of a folder"},
+    Row{"datasets/extra_sample_length", "no further clips from the files of a folder"},
     Row{"datasets/grayscale", "nothing reads it there"},
     Row{"datasets/lq_noise",
         "noise is an injector: {type: add_noise, in: lq, out: noisy, scale: 0.1}"},

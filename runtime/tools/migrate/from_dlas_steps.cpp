@@ -96,11 +96,10 @@ class StepsTranslation {
 
   void take_byol(const std::string& place, Value::Map& network) {
     const Value* layer = network.find("hidden_layer");
-    if (layer != nullptr && *layer != Value(int64_t{-1})) {
+    if (layer != nullptr && !layer->is_text() && *layer != Value(int64_t{-1})) {
       note(place + "/hidden_layer",
-           fmt::format("{} is left out: the features are what subnet returns. A network from "
-                       "Python ends at another layer when the layers behind it are exported as "
-                       "torch.nn.Identity()",
+           fmt::format("{} is left out: a layer is named by its path in the network, avgpool, and "
+                       "without it the features are what subnet returns",
                        layer->describe()));
       network.erase("hidden_layer");
     }
@@ -112,7 +111,18 @@ class StepsTranslation {
     }
     network.erase("aug_enable");
     Value* subnet = network.find("subnet");
-    if (subnet != nullptr && subnet->is_map()) take_network(place + "/subnet", subnet->as_map());
+    if (subnet != nullptr && subnet->is_map()) take_subnet(place + "/subnet", subnet->as_map());
+  }
+
+  /// A network within another one is named by `class`.
+  void take_subnet(const std::string& place, Value::Map& subnet) {
+    take_network(place, subnet);
+    for (const char* key : {"which_model", "which_model_G", "which_model_D"}) {
+      const Value* model = subnet.find(key);
+      if (model == nullptr) continue;
+      subnet.set("class", Value(*model));
+      return subnet.erase(key);
+    }
   }
 
   void take_steps(const Value& steps) {
@@ -204,6 +214,10 @@ class StepsTranslation {
       note(place,
            "needs vgg19: the file of VGG19's weights, which you make once; the message of a "
            "start without it has the line");
+    }
+    if (find_in_map(component, "method") != nullptr && component.as_map().contains("args")) {
+      note(place + "/args", "left out: it is that of method");
+      component.as_map().erase("args");
     }
     leave_unread(place, component.as_map(), common, registration);
   }

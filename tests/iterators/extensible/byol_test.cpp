@@ -17,6 +17,7 @@
 #include "runtime/train/networks/network.h"
 #include "runtime/train/networks/networks.h"
 #include "tests/message_of.h"
+#include "tests/models/exported_nets.h"
 #include "tests/places.h"
 #include "tests/scratch_folder.h"
 #include "tests/test_run.h"
@@ -155,14 +156,32 @@ TEST_CASE("the target begins as the network that is trained") {
   CHECK(count > 0);
 }
 
+TEST_CASE("a hidden layer of a network from Python gives the features") {
+  const std::string subnet =
+      "subnet: {class: Exported, path: " + exported_nets().path("hidden.pt2");
+  const auto features_of = [&](const std::string& layer) {
+    const auto made =
+        network("{class: byol, image_size: 8, projection_hidden_size: 7, " + layer + subnet + "}}");
+    made->forward_all({at::zeros({2, 3, 8, 8}), at::zeros({2, 3, 8, 8})});
+    return tensors_of(*made).at("online_encoder.projector.net.0.weight").size(1);
+  };
+  CHECK(features_of("") == 3 * 8 * 8);
+  CHECK(features_of("hidden_layer: middle, ") == 8 * 4 * 4);
+  CHECK(message_of([&] { features_of("hidden_layer: avgpool, "); })
+            .find("model/hidden_layer: " + exported_nets().path("hidden.pt2") +
+                  " calls no layer \"avgpool\"; there are: first") != std::string::npos);
+}
+
 TEST_CASE("what the network of BYOL cannot be is said with its place") {
   const auto message = [](const std::string& text) {
     return message_of([&] { network("{class: byol, " + text + "}"); });
   };
   CHECK(message("image_size: 8, hidden_layer: avgpool, subnet: {class: ByolSubnet}") ==
-        "test.yaml:1: model/hidden_layer: expected -1, the network's output, found \"avgpool\": a "
-        "network from Python ends at another layer when the layers behind it are exported as "
-        "torch.nn.Identity()");
+        "test.yaml:1: model/hidden_layer: layers have names in networks from Python, {class: "
+        "Exported}: expected -1, what the network returns, found \"avgpool\"");
+  CHECK(message("image_size: 8, hidden_layer: 3, subnet: {class: ByolSubnet}") ==
+        "test.yaml:1: model/hidden_layer: expected the name of a layer, avgpool, or -1, what the "
+        "network returns, found 3");
   CHECK(
       message("image_size: 8, channels: 1, subnet: {class: ByolSubnet}")
           .starts_with("test.yaml:1: model/subnet: it fails with pictures [2, 1, 8, 8] (channels, "

@@ -46,6 +46,14 @@ TEST_CASE("there is an iteration of each kind that the gates make, and no other 
   std::set<int64_t> found;
   for (const int64_t i : kinds_of_iterations(steps_with(gates))) found.insert(open_in(gates, i));
   CHECK((found == all));
+  std::set<int64_t> later;
+  for (int64_t i = 26; i < 10000; ++i) later.insert(open_in(gates, i));
+  found.clear();
+  for (const int64_t i : kinds_of_iterations(steps_with(gates), {}, 26)) {
+    CHECK(i >= 26);
+    found.insert(open_in(gates, i));
+  }
+  CHECK((found == later));
 }
 
 TEST_CASE("too many kinds of iterations are refused") {

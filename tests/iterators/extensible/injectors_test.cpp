@@ -7,6 +7,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/replication_pad2d.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
 #include <set>
@@ -15,8 +16,10 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/train/networks/autocast.h"
+#include "runtime/train/networks/network.h"
 #include "tests/iterators/extensible/workbench.h"
 #include "tests/message_of.h"
+#include "tests/test_run.h"
 
 namespace stepop {
 namespace extensible_injectors_test {
@@ -204,6 +207,71 @@ TEST_CASE("networks are called with their inputs, with a graph or without") {
   CHECK(message_of([&] {
           bench.inject("{type: generator, generator: a, in: [x, x], out: out}");
         }).find("the network \"a\" has one input, found 2") != std::string::npos);
+}
+
+/// a + 10 b + 100 c + 1000 d; what is left out is 0.
+class SumOfInputs : public MultiNetwork {
+ public:
+  explicit SumOfInputs(const Config&) {}
+  std::vector<at::Tensor> forward_all(const std::vector<at::Tensor>& inputs) override {
+    at::Tensor sum = at::zeros({});
+    double factor = 1;
+    for (const auto& input : inputs) {
+      if (input.defined()) sum = sum + factor * input;
+      factor *= 10;
+    }
+    return {sum};
+  }
+  std::vector<std::string> input_names() const override { return {"a", "b", "c", "d"}; }
+};
+STEPOP_REGISTER_MODEL(SumOfInputs, {"For tests."});
+
+TEST_CASE("a network has lists within lists as inputs, and further ones by their names") {
+  const TestRun run(R"(
+iterator: ExtensibleTrainer
+num_steps: 1
+batch_size: 2
+datasets: {train: {class: RandomTensors, tensors: {x: [4]}}}
+networks: {a: {class: MLP, inputs: 4}, m: {class: SumOfInputs, trainable: false}}
+steps:
+  s:
+    training: a
+    optimizer_params: {lr: 1}
+    injectors: {i: {type: generator, generator: a, in: x, out: o}}
+    losses: {l: {type: direct, key: o, weight: 1}}
+)");
+  const auto made = [&](const std::string& rest) {
+    Keys keys;
+    Ports ports(run.session.context(), keys, "a");
+    const Config params = test_config("{type: generator, generator: m, out: out, " + rest + "}");
+    const auto injector = make_injector(params, ports);
+    StepState state(keys);
+    state.clear();
+    for (int i = 0; i < 2; ++i) {
+      const Slot slot = keys.find(i == 0 ? "x" : "y");
+      if (slot) state.set(slot, at::full({}, i + 1.0));
+    }
+    injector->run(state, {0, true});
+    CHECK(params.unknown_keys() == "");
+    return state.tensor(keys.find("out")).item<double>();
+  };
+  CHECK(made("in: [x, [y, [3, None]]]") == 1 + 20 + 300);
+  CHECK(made("in: [x, [y, [3, true]]]") == 1 + 20 + 300 + 1000);
+  CHECK(made("in: x, args: {c: 0.5, b: true}") == 1 + 10 + 50);
+  CHECK(made("in: [x, None], args: {b: 2, d: null}") == 1 + 20);
+  CHECK(message_of([&] {
+          made("in: x, args: {e: 1}");
+        }).ends_with("args/e: the network has no input of this name; there are: a, b, c, d"));
+  CHECK(message_of([&] {
+          made("in: [x, y], args: {b: 1}");
+        }).ends_with("args/b: is input 1 of the network, which `in` gives"));
+  CHECK(message_of([&] { made("in: x, args: {b: x}"); })
+            .ends_with("args/b: expected a number, true or false, found \"x\"; a tensor of the "
+                       "state is named by `in`"));
+  Workbench bench;
+  CHECK(message_of([&] {
+          bench.inject("{type: generator, generator: a, in: x, out: out, args: {b: 1}}");
+        }).ends_with("args/b: the network has no input of this name; there are: none with a name"));
 }
 
 TEST_CASE("fp16: false computes a network in float32 where the training has another precision") {

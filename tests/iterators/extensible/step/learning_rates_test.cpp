@@ -122,6 +122,51 @@ TEST_CASE("a cosine holds the rate, falls, and stays low until it begins anew") 
               {1, 0.5, 0, 0});
 }
 
+/// The same of a training whose first iteration is `first`.
+std::vector<double> rates_from(int64_t first, const std::string& train, size_t count,
+                               int64_t start = 0) {
+  const Config root(
+      parse_yaml(fmt::format("start_step: {}\ntrain: {{{}}}", first - 1, train), {"test.yaml", 0}));
+  Value::Map map;
+  map.set("lr", LearningRates(root.at("train")).of(Value(1.0), start));
+  const Config config{Value(std::move(map))};
+  const Scheduled lr(config, "lr");
+  std::vector<double> found;
+  for (size_t i = 0; i < count; ++i) found.push_back(lr.at(static_cast<int64_t>(i)));
+  return found;
+}
+
+// trainer/lr_scheduler.py of DL-Art-School, with last_epoch = 8, 9, ... and step() as
+// update_learning_rate calls it; PyTorch 2.13.
+TEST_CASE("a training that begins later has the rates of there, without milestones before it") {
+  const std::vector<double> expected = {0.5, 0.5, 0.8, 0.4, 0.4, 0.4};
+  const std::string milestones = kSteps + "gen_lr_steps: [3, 9, 12], ";
+  check_rates(rates_from(8, milestones + "restarts: [10], restart_weights: [0.8]", 6), expected);
+  check_rates(rates_from(8, milestones + "restarts: [4, 10], restart_weights: [0.7, 0.8]", 6),
+              expected);
+  check_rates(rates_from(8, kSteps + "gen_lr_steps: [3], warmup_iter: 12", 4),
+              {8.0 / 12, 9.0 / 12, 10.0 / 12, 11.0 / 12});
+  const std::string progressive =
+      "default_lr_scheme: ProgressiveMultiStepLR, gen_lr_steps: [4, 8], lr_gamma: 0.5, "
+      "progressive_starts: [0, 6]";
+  check_rates(rates_from(8, progressive, 3, 0), {1, 1, 1});
+  check_rates(rates_from(8, progressive, 7, 6), {1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25});
+  // Behind the warm-up, which there ends below the full rate.
+  check_rates(rates_from(8, kSteps + "gen_lr_steps: [3], warmup_iter: 8", 2), {1, 1});
+  // A cosine that begins at the iteration 10, as the one above at 2.
+  const std::string cosine =
+      "default_lr_scheme: CosineAnnealingLR_Restart, T_period: [4, 2], restarts: [6], "
+      "restart_weights: [0.5], eta_min: 0.1, warmup: ";
+  check_rates(rates_from(8, cosine + "10", 11), rates(cosine + "2", 11));
+  // Recipes have `start_step: 0`, also where the cosine begins at once.
+  check_rates(rates_from(1, cosine + "0", 11), rates(cosine + "0", 11));
+  CHECK(message_of([&] { rates_from(8, cosine + "6", 1); })
+            .find("test.yaml:2: train/warmup: the first iteration is 8, by start_step, and the "
+                  "cosine has begun before it") != std::string::npos);
+  CHECK(message_of([&] { rates_from(-3, cosine + "7", 1); }).find("start_step") !=
+        std::string::npos);
+}
+
 TEST_CASE("each group's milestones count from its own start") {
   const std::string train =
       "default_lr_scheme: ProgressiveMultiStepLR, gen_lr_steps: [2, 4], lr_gamma: 0.5, "

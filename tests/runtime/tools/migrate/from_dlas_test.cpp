@@ -230,6 +230,20 @@ TEST_CASE("whole pictures of several sizes are measured one at a time, and in no
   CHECK(flow_yaml(*made.config.find("log_ops")) == "[train/log_op]");
 }
 
+TEST_CASE("start_step stays, and force_start_step takes its place") {
+  const auto start_of = [](const std::string& keys) {
+    const TranslatedConfig made = translate_dlas(parse_yaml(kBase + keys, {"base", 0}));
+    const Value* start = made.config.find("start_step");
+    return start == nullptr ? Value() : *start;
+  };
+  CHECK(start_of("start_step: 0") == Value(0));
+  CHECK(start_of("start_step: 500") == Value(500));
+  CHECK(start_of("start_step: -1").is_null());
+  CHECK(start_of("force_start_step: 7\nstart_step: 500") == Value(7));
+  CHECK(start_of("start_step: 500\nforce_start_step: 7") == Value(7));
+  CHECK(start_of("force_start_step: -1\nstart_step: 500").is_null());
+}
+
 TEST_CASE("parameters that an optimizer does not read are named, and left out") {
   const auto params_of = [](const std::string& optimizer) {
     Value config = parse_yaml(kBase, {"base", 0});
