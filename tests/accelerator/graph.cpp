@@ -102,6 +102,8 @@ void record_work(std::function<void()> work) {
 void note_of_capture(void* address, size_t bytes) {
   const std::lock_guard guard(graph_mutex);
   recording.load()->memory[address] = bytes;
+  recording.load()->works.emplace_back(
+      [address, bytes] { std::memset(reachable(address), 0xff, bytes); });
 }
 
 bool is_of_capture(const void* address) {

@@ -221,7 +221,8 @@ void Optimizer::step(int64_t global_step, const at::Tensor& found_inf, bool is_c
   make_slots();
   for (Group& group : groups_) {
     const double weight_decay = group.weight_decay.at(global_step);
-    if (is_captured && !group.lr.is_fixed() && group.rates.empty()) {
+    if (group.rates.empty() && !group.lr.is_fixed() && traits_.is_repeatable) {
+      // Taken before a capture: other tensors of a graph may share the memory that it takes.
       for (const Bucket& bucket : group.buckets) {
         group.rates.push_back(at::empty({}, bucket.steps.front().options()));
       }
