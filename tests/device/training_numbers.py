@@ -146,7 +146,7 @@ def main():
     jobs = [lambda case=case: compare(case) for case in CASES]
     # Within a step, LBFGS goes where the last digits of twenty gradients lead it.
     jobs += [lambda name=name: compare((f"digits_{name}", DIGITS, ["--optimizer", f"{{class: {name}, lr: 1e-3}}"],
-                                        5 if name == "LBFGS" else 15, 0.02)) for name in OPTIMIZERS]
+                                        5 if name == "LBFGS" else 15, 0.1 if name == "LBFGS" else 0.02)) for name in OPTIMIZERS]
     jobs += [lambda: resume("digits", DIGITS, []), lambda: resume("vunet", VUNET, []), lambda: resume("pix2pix", PIX2PIX, []),
              lambda: resume("flow", ["trainer/flow_digits.yaml"], ["--checkpoints/keep_last", "0"]),
              lambda: resume("srgan", ["extensible/toy_srgan.yaml"], []), lambda: not_finite("nan", []), wrong_class]

@@ -21,6 +21,7 @@
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/measure/tensor_statistics.h"
+#include "runtime/train/optim/pieces.h"
 
 namespace stepop {
 OptimizerRegistry& optimizers() {
@@ -235,12 +236,35 @@ void Optimizer::step(int64_t global_step, const at::Tensor& found_inf, bool is_c
       if (found_inf.defined()) {
         bucket.found_inf = found_inf.to(bucket.steps.front().device());
       }
-      step_bucket(bucket, rate_for(group, bucket, global_step), weight_decay);
+      step_bucket(bucket, rate_for(group, bucket, global_step), weight_decay, is_captured);
     }
   }
 }
 
-void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay) {
+/// The same work for more threads at once; the host makes so many views for a graph alone.
+Optimizer::Bucket Optimizer::in_pieces(const Bucket& bucket) {
+  Bucket pieces;
+  pieces.found_inf = bucket.found_inf;
+  pieces.rate = bucket.rate;
+  pieces.slots.resize(bucket.slots.size());
+  const int64_t size = piece_size(bucket.parameters);
+  for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+    std::vector<at::Tensor> same = {bucket.parameters[i], bucket.gradients[i]};
+    for (const auto& slot : bucket.slots) same.push_back(slot[i]);
+    const int64_t most = have_one_layout(same) ? size : bucket.parameters[i].numel();
+    const auto add = [&](std::vector<at::Tensor>& list, const at::Tensor& tensor) {
+      for (auto& piece : pieces_of(tensor, most)) list.push_back(std::move(piece));
+    };
+    add(pieces.parameters, bucket.parameters[i]);
+    add(pieces.gradients, bucket.gradients[i]);
+    for (size_t s = 0; s < bucket.slots.size(); ++s) add(pieces.slots[s], bucket.slots[s][i]);
+    pieces.steps.resize(pieces.parameters.size(), bucket.steps[i]);
+    pieces.is_first.resize(pieces.parameters.size(), bucket.is_first[i]);
+  }
+  return pieces;
+}
+
+void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay, bool is_captured) {
   const size_t size = bucket.parameters.size();
   size_t missing = 0;
   bucket.gradients.resize(size);
@@ -283,7 +307,11 @@ void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay) {
     }
   }
   if (count_update(*active)) {
-    update(*active, lr, weight_decay);
+    if (is_captured) {
+      update(in_pieces(*active), lr, weight_decay);
+    } else {
+      update(*active, lr, weight_decay);
+    }
     for (size_t i = 0; i < size; ++i) {
       if (!bucket.gradients[i].defined()) continue;
       bucket.is_first[i] = 0;

@@ -122,7 +122,8 @@ class Optimizer {
     /// Default of the key `adamw_lr`; without it there is no such key.
     std::optional<double> adamw_lr = std::nullopt;
     bool takes_sparse = false;  ///< `update` takes sparse gradients, which others cannot.
-    /// `update` asks the host for its two numbers alone, and takes the rate from a tensor.
+    /// `update` asks the host for its two numbers alone, takes the rate from a tensor, and computes
+    /// each element by itself.
     bool is_repeatable = false;
     bool evaluates_again = false;  ///< `step_again` is used in the place of `update`.
   };
@@ -188,7 +189,8 @@ class Optimizer {
   void add_parameter(Group& group, size_t position);
   void make_slots() const;
   double rate_for(const Group& group, const Bucket& bucket, int64_t global_step) const;
-  void step_bucket(Bucket& bucket, double lr, double weight_decay);
+  void step_bucket(Bucket& bucket, double lr, double weight_decay, bool is_captured);
+  static Bucket in_pieces(const Bucket& bucket);
   bool count_update(Bucket& active) const;
   template <class Visit>
   void visit_state(const Visit& visit) const;

@@ -16,6 +16,7 @@
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/text.h"
 #include "runtime/train/distributed/world.h"
+#include "runtime/train/optim/pieces.h"
 #include "runtime/train/optim/update.h"
 
 namespace stepop {
@@ -120,8 +121,17 @@ bool Update::check_rates() {
 bool Update::check_gradients(const at::Tensor& norm) {
   if (on_nan_ == OnNan::kIgnore) return true;
   if (device_check_) {
-    const std::vector<at::Tensor> norms(norm.defined() ? 1 : 0, norm);
-    found_inf_ = device_check_->check(norm.defined() ? norms : tensors_);
+    std::vector<at::Tensor> checked;
+    if (norm.defined()) {
+      checked = {norm};
+    } else if (is_captured_) {
+      const int64_t size = piece_size(tensors_);
+      for (const auto& gradient : tensors_) {
+        const int64_t most = have_one_layout({gradient}) ? size : gradient.numel();
+        for (auto& piece : pieces_of(gradient, most)) checked.push_back(std::move(piece));
+      }
+    }
+    found_inf_ = device_check_->check(checked.empty() ? tensors_ : checked);
     device_check_->note(clock_->global_step);
     return true;
   }
