@@ -213,7 +213,9 @@ TEST_CASE("a training by graphs has the bits of one without, its logs too") {
     take_graph_launches();
     TestRun here(config + kGraph);
     here.train();
-    CHECK(take_graph_launches() >= launches_of_step * 12);  // of 21 whole batches
+    const int64_t launches = take_graph_launches();
+    CHECK(launches >= launches_of_step * 12);       // of 21 whole batches
+    CHECK(launches <= launches_of_step * 21 + 12);  // more in steps with a log
     check_same(here, there);
   };
   for (const char* more :
@@ -223,15 +225,15 @@ TEST_CASE("a training by graphs has the bits of one without, its logs too") {
         "optimizer: {class: SGD, lr: 0.1, momentum: 0.9, clip_norm: 0.1}",
         "optimizer: {class: AdamW, lr: 0.01, clip_value: 0.01}\non_nan: skip",
         "optimizer: {class: Adam, lr: 0.01, amsgrad: true}\non_nan: ignore",
-        "optimizer: {class: SGD, lr: {class: cosine, from: 0.1, steps: end}, momentum: 0.9}",
-        "optimizer: {class: AdamW, lr: {class: cosine, from: 0.01, steps: end}, groups: [{match: "
-        "bias, lr: {class: linear, from: 0, to: 0.01, steps: 20}}]}",
         "telemetry: {weights: 1e}"}) {
-    check(more, 1);
+    const std::string text = more;
+    const bool has_rate = text.find("optimizer:") != std::string::npos;
+    check(text + (has_rate ? "" : "\noptimizer: {class: Adam, lr: 0.01}"), 1);
   }
   // These need the host between the gradients and the update.
   for (const char* more :
-       {"log_freq: 1", "optimizer: {class: RMSprop, lr: 0.01}\non_nan: ignore",
+       {"", "log_freq: 1", "optimizer: {class: SGD, lr: {class: cosine, from: 0.1, steps: end}}",
+        "optimizer: {class: RMSprop, lr: 0.01}\non_nan: ignore",
         "optimizer: {class: Adam, lr: 0.01, clear_state_at: [7]}",
         "optimizer: {class: AdamW, weight_decay: {class: cosine, from: 0.1, steps: end}}",
         "optimizer: {class: SGD, lr: 0.1, clip_norm: {class: linear, from: 1, to: 0.1, steps: 9}}",
@@ -243,9 +245,9 @@ TEST_CASE("a training by graphs has the bits of one without, its logs too") {
 
 TEST_CASE("steps of two networks with dropout have the same bits, also beside late copies") {
   if (!has_graphs()) return;
-  // 15 whole batches and 3 smaller ones after the first three of each kind. A logged step shows the
-  // norms of gradients.
-  for (const auto& [log_freq, launches_of_step] : {std::pair{1, 3}, std::pair{24, 1}}) {
+  // 15 whole batches and 3 smaller ones after the first three of each kind. The generator's rate is
+  // a schedule; a logged step shows the norm of the judge's gradients, too.
+  for (const auto& [log_freq, launches_of_step] : {std::pair{1, 3}, std::pair{24, 2}}) {
     CAPTURE(log_freq);
     TestRun there(rivals_config("", log_freq));
     there.train();

@@ -2,7 +2,6 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/_foreach_add.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/rsub.h>
 #include <ATen/ops/where.h>
@@ -187,7 +186,7 @@ std::vector<double> Optimizer::lrs(int64_t global_step) const {
 bool Optimizer::is_repeatable() const {
   if (!traits_.is_repeatable) return false;
   return std::ranges::all_of(groups_, [&](const Group& group) {
-    if (!group.weight_decay.is_fixed()) return false;
+    if (!group.lr.is_fixed() || !group.weight_decay.is_fixed()) return false;
     return !traits_.first_update_differs ||
            std::ranges::all_of(group.buckets, [&](const Bucket& bucket) {
              for (size_t i = 0; i < bucket.is_first.size(); ++i) {
@@ -202,13 +201,9 @@ void Optimizer::mark_changed(const std::vector<at::Tensor>& parameters) {
   for (const auto& parameter : parameters) parameter.unsafeGetTensorImpl()->bump_version();
 }
 
-/// A device that could hold a scheduled rate holds it as float32. Steps without a graph use the
-/// same number there.
-double Optimizer::rate_for(const Group& group, const Bucket& bucket, int64_t global_step) const {
-  const double lr = group.lr.at(global_step);
-  const bool is_exact =
-      group.lr.is_fixed() || !traits_.is_repeatable || bucket.steps.front().is_cpu();
-  return is_exact ? lr : static_cast<float>(lr);
+double Optimizer::rate_for(const Group& group, const Bucket& /*bucket*/,
+                           int64_t global_step) const {
+  return group.lr.at(global_step);
 }
 
 void Optimizer::set_rates(int64_t global_step) const {
@@ -222,12 +217,6 @@ void Optimizer::step(int64_t global_step, const at::Tensor& found_inf, bool is_c
   make_slots();
   for (Group& group : groups_) {
     const double weight_decay = group.weight_decay.at(global_step);
-    if (group.rates.empty() && !group.lr.is_fixed() && traits_.is_repeatable) {
-      // Taken before a capture: other tensors of a graph may share the memory that it takes.
-      for (const Bucket& bucket : group.buckets) {
-        group.rates.push_back(at::empty({}, bucket.steps.front().options()));
-      }
-    }
     for (size_t b = 0; b < group.buckets.size(); ++b) {
       Bucket& bucket = group.buckets[b];
       bucket.rate = is_captured && !group.rates.empty() ? group.rates[b] : at::Tensor();
