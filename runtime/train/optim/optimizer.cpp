@@ -201,31 +201,19 @@ void Optimizer::mark_changed(const std::vector<at::Tensor>& parameters) {
   for (const auto& parameter : parameters) parameter.unsafeGetTensorImpl()->bump_version();
 }
 
-double Optimizer::rate_for(const Group& group, const Bucket& /*bucket*/,
-                           int64_t global_step) const {
-  return group.lr.at(global_step);
-}
-
-void Optimizer::set_rates(int64_t global_step) const {
-  for (const Group& group : groups_) {
-    for (const auto& rate : group.rates) rate.fill_(group.lr.at(global_step));
-  }
-}
-
 void Optimizer::step(int64_t global_step, const at::Tensor& found_inf, bool is_captured) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   make_slots();
   for (Group& group : groups_) {
+    const double lr = group.lr.at(global_step);
     const double weight_decay = group.weight_decay.at(global_step);
-    for (size_t b = 0; b < group.buckets.size(); ++b) {
-      Bucket& bucket = group.buckets[b];
-      bucket.rate = is_captured && !group.rates.empty() ? group.rates[b] : at::Tensor();
+    for (Bucket& bucket : group.buckets) {
       bucket.adamw_lr = group.adamw_lr ? group.adamw_lr->at(global_step) : 0;
       bucket.found_inf.reset();
       if (found_inf.defined()) {
         bucket.found_inf = found_inf.to(bucket.steps.front().device());
       }
-      step_bucket(bucket, rate_for(group, bucket, global_step), weight_decay, is_captured);
+      step_bucket(bucket, lr, weight_decay, is_captured);
     }
   }
 }
@@ -234,7 +222,6 @@ void Optimizer::step(int64_t global_step, const at::Tensor& found_inf, bool is_c
 Optimizer::Bucket Optimizer::in_pieces(const Bucket& bucket) {
   Bucket pieces;
   pieces.found_inf = bucket.found_inf;
-  pieces.rate = bucket.rate;
   pieces.slots.resize(bucket.slots.size());
   const int64_t size = piece_size(bucket.parameters);
   for (size_t i = 0; i < bucket.parameters.size(); ++i) {
@@ -281,7 +268,6 @@ void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay, bool
     active = &partial_;
     partial_.slots.resize(bucket.slots.size());
     partial_.found_inf = bucket.found_inf;
-    partial_.rate = bucket.rate;
     partial_.adapt = bucket.adapt;
     partial_.adamw_lr = bucket.adamw_lr;
     for (size_t i = 0; i < size; ++i) {

@@ -46,9 +46,7 @@ class Optimizer {
   /// is 1, parameters and state stay as they are, and the host does not have to wait.
   ///
   /// `is_captured`: this step is captured in a graph of the device, and launched for others.
-  /// Scheduled learning rates are then tensors there, which `set_rates` fills before each launch.
   void step(int64_t global_step, const at::Tensor& found_inf = {}, bool is_captured = false);
-  void set_rates(int64_t global_step) const;
 
   /// Whether a step computes the loss several times: it is made by the second `step`.
   bool evaluates_again() const { return traits_.evaluates_again; }
@@ -62,7 +60,7 @@ class Optimizer {
   }
 
   /// Whether a graph of the device that holds the next step may be launched for all steps after it:
-  /// of the numbers of the host only learning rates change, and every parameter that is trained was
+  /// its kernels read no number of the host that changes, and every parameter that is trained was
   /// updated before.
   bool is_repeatable() const;
 
@@ -122,8 +120,7 @@ class Optimizer {
     /// Default of the key `adamw_lr`; without it there is no such key.
     std::optional<double> adamw_lr = std::nullopt;
     bool takes_sparse = false;  ///< `update` takes sparse gradients, which others cannot.
-    /// `update` asks the host for its two numbers alone, takes the rate from a tensor, and computes
-    /// each element by itself.
+    /// `update` asks the host for its two numbers alone, and computes each element by itself.
     bool is_repeatable = false;
     bool evaluates_again = false;  ///< `step_again` is used in the place of `update`.
   };
@@ -140,7 +137,6 @@ class Optimizer {
     /// never by an evaluation.
     mutable std::vector<std::vector<at::Tensor>> slots;
     std::optional<at::Tensor> found_inf;  ///< For the kernel: 1 when it must do nothing.
-    at::Tensor rate;                      ///< float32 []; defined for a captured step, see `step`.
     std::optional<bool> adapt;            ///< Of the group.
     double adamw_lr = 0;                  ///< Of the group, in this step.
   };
@@ -150,8 +146,7 @@ class Optimizer {
   /// floating-point or was computed from others.
   Optimizer(const Config& config, NamedParameters parameters, Traits traits);
 
-  /// One fused call for `bucket`, whose lists are never empty. The rate is `lr`, unless
-  /// `bucket.rate` is defined.
+  /// One fused call for `bucket`, whose lists are never empty.
   virtual void update(const Bucket& bucket, double lr, double weight_decay) = 0;
 
   /// A step of an optimizer that computes the loss several times.
@@ -179,7 +174,6 @@ class Optimizer {
     std::optional<bool> adapt;
     std::vector<Bucket> buckets;
     std::vector<std::vector<size_t>> members;  ///< Positions in `parameters_`, by bucket.
-    std::vector<at::Tensor> rates;             ///< Of captured steps, by bucket; or empty.
   };
 
   static std::vector<Config> places_of_groups(const Config& config);
@@ -188,7 +182,6 @@ class Optimizer {
   void read_groups(const Config& config, const NamedParameters& all);
   void add_parameter(Group& group, size_t position);
   void make_slots() const;
-  double rate_for(const Group& group, const Bucket& bucket, int64_t global_step) const;
   void step_bucket(Bucket& bucket, double lr, double weight_decay, bool is_captured);
   static Bucket in_pieces(const Bucket& bucket);
   bool count_update(Bucket& active) const;

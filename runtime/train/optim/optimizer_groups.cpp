@@ -148,7 +148,6 @@ void Optimizer::read_groups(const Config& config, const NamedParameters& all) {
                    adamw_lr,
                    {},
                    {},
-                   {},
                    {}};
     if (traits_.reads_adapt && place.has("adapt")) group.adapt = place.get<bool>("adapt");
     if (traits_.adamw_lr && place.has("adamw_lr")) group.adamw_lr = Scheduled(place, "adamw_lr");

@@ -75,12 +75,9 @@ class SGD : public Optimizer {
 
   void call(const Bucket& bucket, at::TensorList parameters, at::TensorList gradients,
             at::TensorList momenta, double lr, double weight_decay, bool is_first_step) const {
-    const auto call_with = [&](const auto& rate) {
-      at::_fused_sgd_(parameters, gradients, momenta, weight_decay, p_.momentum, rate, p_.dampening,
-                      p_.nesterov, /*maximize=*/false, is_first_step, /*grad_scale=*/{},
-                      bucket.found_inf);
-    };
-    bucket.rate.defined() ? call_with(bucket.rate) : call_with(lr);
+    at::_fused_sgd_(parameters, gradients, momenta, weight_decay, p_.momentum, lr, p_.dampening,
+                    p_.nesterov, /*maximize=*/false, is_first_step, /*grad_scale=*/{},
+                    bucket.found_inf);
   }
 
   Params p_;
@@ -104,16 +101,8 @@ class AdamBase : public Optimizer {
   AdamBase(const Params& params, const Config& config, NamedParameters parameters)
       : Optimizer(config, std::move(parameters), traits(params)), p_(params) {}
 
-  /// Calls `kernel` with the tensors and numbers of PyTorch's two fused kernels.
-  template <class Kernel>
-  void call(const Bucket& bucket, double lr, double weight_decay, const Kernel& kernel) const {
-    const at::TensorList largest = p_.amsgrad ? at::TensorList(bucket.slots[2]) : at::TensorList();
-    const auto call_with = [&](const auto& rate) {
-      kernel(bucket.parameters, bucket.gradients, bucket.slots[0], bucket.slots[1], largest,
-             bucket.steps, rate, p_.betas[0], p_.betas[1], weight_decay, p_.eps, p_.amsgrad,
-             /*maximize=*/false, /*grad_scale=*/std::optional<at::Tensor>(), bucket.found_inf);
-    };
-    bucket.rate.defined() ? call_with(bucket.rate) : call_with(lr);
+  at::TensorList max_exp_avg_sqs(const Bucket& bucket) const {
+    return p_.amsgrad ? at::TensorList(bucket.slots[2]) : at::TensorList();
   }
 
   Params p_;
@@ -138,7 +127,10 @@ class Adam : public AdamBase {
 
  private:
   void update(const Bucket& bucket, double lr, double weight_decay) override {
-    call(bucket, lr, weight_decay, [](const auto&... all) { at::_fused_adam_(all...); });
+    at::_fused_adam_(bucket.parameters, bucket.gradients, bucket.slots[0], bucket.slots[1],
+                     max_exp_avg_sqs(bucket), bucket.steps, lr, p_.betas[0], p_.betas[1],
+                     weight_decay, p_.eps, p_.amsgrad, /*maximize=*/false, /*grad_scale=*/{},
+                     bucket.found_inf);
   }
 };
 
@@ -154,7 +146,10 @@ class AdamW : public AdamBase {
 
  private:
   void update(const Bucket& bucket, double lr, double weight_decay) override {
-    call(bucket, lr, weight_decay, [](const auto&... all) { at::_fused_adamw_(all...); });
+    at::_fused_adamw_(bucket.parameters, bucket.gradients, bucket.slots[0], bucket.slots[1],
+                      max_exp_avg_sqs(bucket), bucket.steps, lr, p_.betas[0], p_.betas[1],
+                      weight_decay, p_.eps, p_.amsgrad, /*maximize=*/false, /*grad_scale=*/{},
+                      bucket.found_inf);
   }
 };
 

@@ -117,8 +117,6 @@ class Update {
   void capture(std::function<void()> in_graph) { in_graph_ = std::move(in_graph); }
   Captured take_captured();
   Captured capture_apply();
-  /// Before each launch of a graph that captured `apply`.
-  void set_rates() const { optimizer_->set_rates(clock_->global_step); }
   /// What `backward` and `apply` do besides the work of the graph that filled `captured`.
   void apply(const Captured& captured);
   /// Whether gradients wait for `apply`.

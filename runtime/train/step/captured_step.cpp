@@ -80,7 +80,6 @@ struct CapturedStep::Graph {
     std::vector<std::pair<Update*, Update::Captured>> updates;
 
     void launch() const {
-      for (const auto& [update, captured] : updates) update->set_rates();
       graph->launch();
       for (const auto& [update, captured] : updates) update->apply(captured);
     }
@@ -207,7 +206,7 @@ void CapturedStep::record(Graph& graph, SplitStep& train, const std::vector<std:
   const Profile::WithoutWaits no_waits(context_.profile.get());
   for (auto& [name, update] : context_.updates) {
     update->capture([&graph, of = update.get(), this] {
-      const StepReads of_update;  // which are not repeated: its rates are set before each launch
+      const StepReads of_update;  // which reads them in each step anew
       if (!of->is_repeatable()) return update_outside(graph, *of);
       auto& updates = graph.pieces.back().updates;
       updates.emplace_back(of, of->capture_apply());

@@ -20,9 +20,9 @@ class Update;
 /// passes are recorded once as graphs of the device, and later steps launch these as a whole
 /// (torch.cuda.CUDAGraph), on memory into which each batch is copied.
 ///
-/// An update is in the graph as well when no step changes what it reads of the host, but for its
-/// learning rate. Otherwise it stays outside, between two graphs: it checks and clips its gradients
-/// and makes the optimizer's step without a graph. The bits are the same.
+/// An update is in the graph as well when no step changes what it reads of the host. Otherwise,
+/// with a schedule for instance, it stays outside, between two graphs: it checks and clips its
+/// gradients and makes the optimizer's step without a graph. The bits are the same.
 ///
 /// Each set of due train ops, shape of the batch, choice of frozen parameters and place of the
 /// updates has graphs of its own, after some steps without graphs; beyond the fourth set, steps run
