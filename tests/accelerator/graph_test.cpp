@@ -173,7 +173,7 @@ std::string rivals_config(const std::string& more, int log_freq = 3) {
 iterator: TestRivals
 networks:
   generator: {class: MLP, inputs: 4, hidden: [16], classes: 16, dropout: 0.3}
-  judge: {class: MLP, inputs: 16, hidden: [16], classes: 1, dropout: 0.2}
+  judge: {class: MLP, inputs: 16, hidden: [600], classes: 1, dropout: 0.2}
 generator_optimizer: {class: Adam, lr: {class: cosine, from: 1e-2, to: 1e-4, steps: end}, clip_norm: 1}
 judge_optimizer: {class: AdamW, lr: 1e-3}
 ema: {decay: 0.9, networks: [generator]}

@@ -102,8 +102,8 @@ class Update {
   /// device. Each launch of the graph fills the same tensors again.
   struct Captured {
     std::vector<at::Tensor> losses;
-    std::vector<at::Tensor>
-        gradients;                    ///< By parameter, undefined for none; empty if all is in it.
+    /// By parameter, undefined for none; empty if the update is in the graph.
+    std::vector<at::Tensor> gradients;
     std::vector<at::Tensor> changed;  ///< The parameters that the graph updates.
     at::Tensor grad_norm;
   };
