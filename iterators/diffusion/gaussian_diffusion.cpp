@@ -50,6 +50,14 @@ at::Tensor numbers_taken(const DiffusionOptions& options) {
   return at::tensor(taken, at::kLong);
 }
 
+/// `of_t`, a number for each of `t`, as something that is multiplied with x: [B, 1, ...].
+at::Tensor for_x(const at::Tensor& of_t, const at::Tensor& t, const at::Tensor& x) {
+  if (t.dim() > 1) return of_t.view(t.sizes());
+  std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
+  shape.front() = t.size(0);
+  return of_t.view(shape);
+}
+
 /// The mean over all dimensions but the first.
 at::Tensor mean_of_each(const at::Tensor& x) { return x.flatten(1).mean(1); }
 
@@ -111,9 +119,7 @@ bool GaussianDiffusion::learns_variance() const {
 
 at::Tensor GaussianDiffusion::values_at(const at::Tensor& table, const at::Tensor& t,
                                         const at::Tensor& like) {
-  std::vector<int64_t> shape(static_cast<size_t>(like.dim()), 1);
-  shape.front() = t.size(0);
-  return table.index_select(0, t).to(like.scalar_type()).view(shape);
+  return for_x(table.index_select(0, t.flatten()).to(like.scalar_type()), t, like);
 }
 
 at::Tensor GaussianDiffusion::add_noise(const at::Tensor& start, const at::Tensor& t,
@@ -161,7 +167,7 @@ at::Tensor GaussianDiffusion::start_by(const at::Tensor& mean, const at::Tensor&
 
 at::Tensor GaussianDiffusion::call(const Model& model, const at::Tensor& x,
                                    const at::Tensor& t) const {
-  at::Tensor timesteps = taken_.index_select(0, t);
+  at::Tensor timesteps = taken_.index_select(0, t.flatten()).view(t.sizes());
   if (options_.rescale_timesteps) {
     timesteps = timesteps.to(at::kFloat) * (1000.0 / static_cast<double>(options_.betas.size()));
   }
@@ -215,9 +221,7 @@ at::Tensor GaussianDiffusion::variational_bound(const Prediction& prediction,
       normal_kl(truth.mean, truth.log_variance, prediction.mean, prediction.log_variance);
   const at::Tensor likelihood =
       discretized_log_likelihood(start, prediction.mean, 0.5 * prediction.log_variance);
-  std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
-  shape.front() = t.size(0);
-  return at::where((t == 0).view(shape), -likelihood, divergence) / std::numbers::ln2;
+  return at::where(for_x(t == 0, t, x), -likelihood, divergence) / std::numbers::ln2;
 }
 
 GaussianDiffusion::Losses GaussianDiffusion::losses(const Model& model, const at::Tensor& start,

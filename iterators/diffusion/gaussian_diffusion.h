@@ -50,8 +50,9 @@ struct DiffusionTables {
 };
 
 /// Gaussian diffusion (Ho et al., 2020) in the variants of guided-diffusion (Nichol and Dhariwal,
-/// 2021). `x` are batches [B, C, ...], images mostly in [-1, 1]; `t` are timesteps [B], int64,
-/// which index the taken timesteps. All inputs except `t` can be differentiated.
+/// 2021). `x` are batches [B, C, ...], images mostly in [-1, 1]; `t` are timesteps, int64, which
+/// index the taken timesteps: [B], or [B, 1, ...] for each element of x. All inputs except `t` can
+/// be differentiated.
 class GaussianDiffusion {
  public:
   /// The network: maps x at t and the timesteps, numbered among all betas, to a prediction
@@ -108,7 +109,7 @@ class GaussianDiffusion {
   Losses losses(const Model& model, const at::Tensor& start, const at::Tensor& t,
                 const at::Tensor& noise, const Filter& filter = {}) const;
 
-  /// The values of a table at `t`, to be multiplied with `like`: [B, 1, ...].
+  /// The values of a table at `t`, to be multiplied with `like`.
   static at::Tensor values_at(const at::Tensor& table, const at::Tensor& t, const at::Tensor& like);
 
  private:

@@ -45,6 +45,11 @@ class ExtensibleTrainer : public Iterator {
                   "the iteration before the first, where gates and schedules do not begin anew",
                   false,
                   {"int"}});
+      p.describe({"keep_optimizer_states_on_cpu",
+                  "false",
+                  "of all steps: the same as `state_on_cpu` of an optimizer",
+                  false,
+                  {"bool"}});
       p.describe({"eval", "none", "{output_state: [state, ...], evaluators: ...}", false, {"map"}});
     }
   };

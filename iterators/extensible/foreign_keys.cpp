@@ -20,7 +20,6 @@ constexpr ForeignKey kForeign[] = {
     {"train/val_freq", "eval_hook: {freq: N}, at the top of the config, with N in training steps"},
     {"train/val_freq_megasamples",
      "eval_hook: {freq: N}, at the top of the config, with N in training steps"},
-    {"train/ema_on_cpu", "averages stay on the device of the weights: remove the key"},
     {"train/batch_size_optimizer",
      "a batch has a fixed size here: accumulate: N, at the top of the config, adds up the "
      "gradients of N batches"},
@@ -55,6 +54,7 @@ void take_ema(const Config& config) {
   const bool is_on =
       config.has("train/ema_enabled") ? config.get<bool>("train/ema_enabled") : has_rate;
   const double rate = has_rate ? config.get<double>("train/ema_rate") : 0.999;
+  const bool on_cpu = config.get("train/ema_on_cpu", false);
   if (!is_on) return;
   const Value* own = config.peek("ema/decay");
   if (own != nullptr && *own != Value(rate)) {
@@ -63,6 +63,7 @@ void take_ema(const Config& config) {
         fmt::format("{}, and ema/decay is {}: keep one of them", rate, own->describe()));
   }
   config.set_default("ema/decay", Value(rate));
+  if (on_cpu) config.set_default("ema/on_cpu", Value(true));
 }
 
 }  // namespace

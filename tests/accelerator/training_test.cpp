@@ -32,6 +32,7 @@ TEST_CASE("a backward pass of the CPU before the first one on the device is in n
 TEST_CASE("a training has the bits of one on the CPU, its logs and its evaluations too") {
   for (const char* more : {"",
                            "ema: {decay: 0.9}\naccumulate: 2",
+                           "ema: {decay: 0.9, on_cpu: true}\neval_weights: ema",
                            "swa: {from: 1e}",
                            "checkpoint_modules: '.'",
                            "channels_last: true",
@@ -59,6 +60,84 @@ TEST_CASE("a training has the bits of one on the CPU, its logs and its evaluatio
     CHECK(different(here, there) == "");
     CHECK(first_difference(logged(here), logged(there)) == "");
   }
+}
+
+/// That both trainings on the device end alike, and that the second leaves so many times the bytes
+/// of the weights free.
+void check_frees(const std::string& usual, const std::string& on_host, int64_t times) {
+  CAPTURE(on_host);
+  const int64_t before = bytes();
+  TestRun one(usual);
+  one.train();
+  const int64_t of_one = bytes() - before;
+  TestRun other(on_host);
+  other.train();
+  const int64_t of_other = bytes() - before - of_one;
+  int64_t of_weights = 0;
+  for (const auto& [name, tensor] : one.checkpoint(one.checkpoints().back())) {
+    if (name.starts_with("model.")) of_weights += static_cast<int64_t>(tensor.nbytes());
+  }
+  CHECK(of_one - of_other >= times * of_weights);
+  CHECK(different(one, other) == "");
+  CHECK(first_difference(logged(one), logged(other)) == "");
+}
+
+TEST_CASE(
+    "an optimizer's state in the host's memory takes none of the device, and changes no bit") {
+  const auto check = [](const std::string& optimizer, int64_t times, const std::string& more = "") {
+    const auto of = [&](const char* where) {
+      return lenet_config(
+          kName, fmt::format("optimizer: {{class: {}, lr: 0.01{}}}\n{}", optimizer, where, more));
+    };
+    check_frees(of(""), of(", state_on_cpu: true"), times);
+  };
+  check("SGD, momentum: 0.9", 1);
+  check("ASGD", 1);
+  check("Muon", 1);
+  check("NAdam, groups: [{match: bias, lr: 0.1}]", 2);
+  check("Adam, clear_state_at: [5]", 2);
+  for (const char* more : {"", "accumulate: 2", "precision: float16", "on_nan: skip",
+                           "freeze: [{match: conv1, until: 6}]", "cuda_graph: true"}) {
+    check("Adam", 2, more);
+  }
+}
+
+TEST_CASE("keep_optimizer_states_on_cpu holds for every step of ExtensibleTrainer") {
+  const std::string usual = R"(
+iterator: ExtensibleTrainer
+networks: {model: {class: MLP, inputs: 144, hidden: [8], classes: 3}}
+steps:
+  s:
+    training: model
+    optimizer_params: {lr: 0.01}
+    injectors: {call: {type: generator, generator: model, in: image, out: made}}
+    losses: {l: {type: direct, key: made, weight: 1}}
+datasets: {train: {class: Synthetic, size: 29, shape: [1, 12, 12], classes: 3}}
+batch_size: 8
+num_epochs: 1
+num_threads: 1
+device: hpu
+)";
+  check_frees(usual, usual + "keep_optimizer_states_on_cpu: true", 2);
+}
+
+TEST_CASE("a resume reads the host's state, and a run may change where it is") {
+  const char* usual = "optimizer: {class: Adam, lr: 0.01}\nema: {decay: 0.9}\nckpt_freq: 5";
+  const char* on_host =
+      "optimizer: {class: Adam, lr: 0.01, state_on_cpu: true}\nema: {decay: 0.9, on_cpu: "
+      "true}\nckpt_freq: 5";
+  TestRun whole(lenet_config(kName, on_host));
+  whole.train();
+  TestRun first(lenet_config(kName, std::string(on_host) + "\nnum_steps: 5"));
+  first.train();
+  TestRun rest(lenet_config(kName, on_host), first, 5);
+  rest.train();
+  CHECK(different(whole, rest) == "");
+  TestRun elsewhere(lenet_config("cpu", usual), first, 5);
+  elsewhere.train();
+  TestRun on_device(lenet_config(kName, usual), first, 5);
+  on_device.train();
+  CHECK(different(elsewhere, on_device) == "");
 }
 
 TEST_CASE("half precision trains as on the CPU to what it rounds, with scaled losses too") {

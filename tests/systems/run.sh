@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tries this tree's last commit on another system: in a new and minimal root of it, a user with sudo clones the tree and
 # types the README's commands. For root, with debootstrap; a system takes some 25 GB.
-#   tests/systems/run.sh SYSTEM [COMMAND...]    bookworm, trixie, what debootstrap knows; default: "make demo" "make test"
+#   tests/systems/run.sh SYSTEM [COMMAND...]    bookworm, trixie, what debootstrap knows, noble; default: "make demo" "make test"
+# noble is Ubuntu 24.04, whose keys STEPOP_KEYRING names: ubuntu-archive-keyring.gpg of Ubuntu's package ubuntu-keyring.
 # The root is STEPOP_SYSTEMS/SYSTEM (build/systems), which is made anew. log.txt beside it has all that was printed, summary.txt
 # a line for each command: its exit status, seconds, what it installed and how much the disk has more.
 # Passed on are this machine's variables PIP_*, STEPOP_TORCH and *_proxy, and the certificates of /usr/local/share/ca-certificates.
@@ -28,8 +29,15 @@ exec 3>"$folder/summary.txt"
 say() { echo "$*" | tee -a "$log" >&3; echo "systems: $*"; }
 
 echo "systems: $system, $root"
-debootstrap --variant=minbase --include=ca-certificates,git,make,sudo --force-check-gpg "$system" "$root" >>"$log" 2>&1 ||
-  fail "debootstrap failed: $log"
+options=(--variant=minbase --include=ca-certificates,git,make,sudo --force-check-gpg)
+source=()
+if [[ $system == noble ]]; then  # Debian's debootstrap has no script of this name; Ubuntu's are all the same
+  keys=${STEPOP_KEYRING:-/usr/share/keyrings/ubuntu-archive-keyring.gpg}
+  [[ -f $keys ]] || fail "no $keys: STEPOP_KEYRING names the keys of Ubuntu"
+  options+=(--components=main,universe --keyring="$keys")
+  source=(http://archive.ubuntu.com/ubuntu /usr/share/debootstrap/scripts/gutsy)
+fi
+debootstrap "${options[@]}" "$system" "$root" "${source[@]}" >>"$log" 2>&1 || fail "debootstrap failed: $log"
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/"
 git bundle create "$root/stepop.bundle" HEAD >>"$log" 2>&1

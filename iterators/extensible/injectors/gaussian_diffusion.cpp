@@ -2,9 +2,11 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/bernoulli.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/randn_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -12,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "iterators/diffusion/causal_timesteps.h"
 #include "iterators/diffusion/gaussian_diffusion.h"
 #include "iterators/diffusion/timestep_sampler.h"
 #include "iterators/extensible/injectors/denoiser.h"
@@ -87,6 +90,8 @@ class GaussianDiffusionInjector : public Injector {
     std::string sampler_type = "uniform";
     int64_t every = 0;
     std::optional<int64_t> range;
+    bool causal = false;
+    std::vector<double> slopes = {1, 8};
     FilterParams filter;
 
     void declare(Parameters& p) {
@@ -102,6 +107,10 @@ class GaussianDiffusionInjector : public Injector {
             "the same timesteps in 0, N, 2N, as in all evaluations", at_least(0));
       p.add("deterministic_sampler_expected_batch_size", range,
             "over how many examples these are spread, by default the batch's", at_least(1));
+      p.add("causal_mode", causal,
+            "sequences [B, C, T]: each element is some timesteps ahead of the one before it, and "
+            "the network gets timesteps [B, 1, T]");
+      p.add("causal_slope_range", slopes, "how many: a number from here to there");
       filter.declare(p);
     }
   };
@@ -116,8 +125,16 @@ class GaussianDiffusionInjector : public Injector {
         sampler_(diffusion::make_timestep_sampler(params.sampler_type, diffusion_.num_timesteps())),
         every_(params.every),
         range_(params.range.value_or(0)),
+        is_causal_(params.causal),
+        slopes_(params.slopes),
         log_(ports.context().log) {
     refuse(config);
+    if (slopes_.size() != 2 || !(0 <= slopes_[0] && slopes_[0] <= slopes_[1])) {
+      throw config.error("causal_slope_range",
+                         fmt::format("expected two numbers of 0 or more, the smaller one first, "
+                                     "such as [1, 8], found [{}]",
+                                     fmt::join(slopes_, ", ")));
+    }
     check_outputs(params, config);
     out_vb_ = ports.writes(params.out_vb);
     out_start_ = ports.writes(params.out_start);
@@ -136,9 +153,17 @@ class GaussianDiffusionInjector : public Injector {
         !at.is_training || (every_ != 0 && at.number % every_ == 0);  // always the same
     const auto drawn = is_spread ? spread(start, at) : sampler_->draw(start.size(0));
     std::vector<at::Tensor> further;
-    const auto losses =
-        diffusion_.losses(denoiser_.model(state, 0, &further), start,
-                          drawn.timesteps.to(start.device()), at::randn_like(start), filter_);
+    at::Tensor timesteps = drawn.timesteps.to(start.device());
+    GaussianDiffusion::Filter filter = filter_;
+    if (is_causal_) {
+      auto causal = causal_timesteps(start, timesteps);
+      timesteps = causal.t;
+      filter = [this, is_open = causal.is_open](const at::Tensor& errors) {
+        return filter_ ? filter_(errors * is_open) : errors * is_open;
+      };
+    }
+    const auto losses = diffusion_.losses(denoiser_.model(state, 0, &further), start, timesteps,
+                                          at::randn_like(start), filter);
     // The table of --check, and steps that are only computed, make no graph.
     if (!is_spread && at::GradMode::is_enabled()) sampler_->update(drawn.timesteps, losses.loss);
     timesteps_ = drawn.timesteps;
@@ -180,12 +205,6 @@ class GaussianDiffusionInjector : public Injector {
 
  private:
   static void refuse(const Config& params) {
-    if (params.get("causal_mode", false)) {
-      throw params.error("causal_mode",
-                         "needs a network of sequences whose elements have timesteps of their own, "
-                         "and none is there: leave it out");
-    }
-    params.has("causal_slope_range");  // no effect without causal_mode
     if (params.has("preprocess_fn")) {
       throw params.error("preprocess_fn",
                          "names a method of a network in Python: write what it does as an injector "
@@ -218,6 +237,18 @@ class GaussianDiffusionInjector : public Injector {
     return {diffusion::spread_timesteps(at.first, count, range, diffusion_.num_timesteps()), {}};
   }
 
+  diffusion::CausalTimesteps causal_timesteps(const at::Tensor& start,
+                                              const at::Tensor& timesteps) const {
+    if (start.dim() != 3) {
+      throw Error(
+          fmt::format("causal_mode is for sequences [B, C, T], found {}", describe_tensor(start)));
+    }
+    const at::Tensor random = at::rand({2}, at::kDouble);
+    const double slope = slopes_[0] + (slopes_[1] - slopes_[0]) * random[0].item<double>();
+    return diffusion::causal_timesteps(timesteps, start.size(2), diffusion_.num_timesteps(), slope,
+                                       /*jitter=*/2 * random[1].item<double>() - 1);
+  }
+
   void check(const at::Tensor& start) {
     if (start.dim() < 3 || !start.is_floating_point()) {
       throw Error(fmt::format("expected images or sequences [B, C, ...], found {}",
@@ -244,6 +275,8 @@ class GaussianDiffusionInjector : public Injector {
   std::unique_ptr<TimestepSampler> sampler_;
   int64_t every_;
   int64_t range_;  ///< Examples over which deterministic timesteps are spread; 0: the batch.
+  bool is_causal_;
+  std::vector<double> slopes_;  ///< The least and the largest.
   RunLog& log_;
   bool is_checked_ = false;
   at::Tensor timesteps_;  ///< Of the last run.

@@ -236,6 +236,9 @@ Value::Map optimizer_of(const Context& context, const Config& step, const std::s
     add(group.others, rates.of(group.lr, has_one ? starts.back() : starts[i]), false);
   }
   if (!of_names.empty()) made.set("groups", Value(std::move(of_names)));
+  if (context.config.get("keep_optimizer_states_on_cpu", false)) {
+    made.set("state_on_cpu", Value(true));
+  }
   if (auto clears_at = rates.clears_at(); !clears_at.empty()) {
     made.set("clear_state_at", Value(std::move(clears_at)));
   }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "runtime/core/base/error.h"
 #include "runtime/core/base/json_text.h"
@@ -41,7 +42,7 @@ BuildSettings read() {
     return {.version = json.at("version"),
             .compiler = is_given ? compiler : std::string(json.at("compiler")),
             .compiler_is_given = is_given,
-            .flags = json.at("flags"),
+            .flags = without_usual_folder(json.at("flags")),
             .clang_flags = json.at("clang_flags"),
             .includes = json.at("includes"),
             .headers = json.at("headers"),
@@ -54,6 +55,17 @@ BuildSettings read() {
 }
 
 }  // namespace
+
+std::vector<std::string> without_usual_folder(const std::vector<std::string>& flags) {
+  std::vector<std::string> left;
+  for (size_t i = 0; i < flags.size(); ++i) {
+    std::error_code is_missing;
+    const bool is_usual = flags[i] == "-isystem" && i + 1 < flags.size() &&
+                          fs::equivalent(flags[i + 1], "/usr/include", is_missing);
+    is_usual ? static_cast<void>(++i) : left.push_back(flags[i]);
+  }
+  return left;
+}
 
 const BuildSettings& build_settings() {
   static const BuildSettings settings = read();

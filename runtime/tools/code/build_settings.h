@@ -23,4 +23,8 @@ struct BuildSettings {
 /// Reads the settings once. Throws Error when the file is missing or damaged.
 const BuildSettings& build_settings();
 
+/// `flags` without `-isystem /usr/include`, however it is written: a compiler searches that folder
+/// by itself, and named again it comes before the compiler's own headers, which then find no C.
+std::vector<std::string> without_usual_folder(const std::vector<std::string>& flags);
+
 }  // namespace stepop

@@ -49,6 +49,7 @@ class DlasTranslation {
     if (key == "gpu_ids") return take_devices(value);
     if (key == "start_step") return take_start(value);
     if (key == "force_start_step") return take_forced_start(value);
+    if (key == "keep_optimizer_states_on_cpu") return set(key, value);
     if (key == "fp16") return take_precision();
     if (key == "checkpointing_enabled") return set("checkpoint_modules", ".");
     if (key == "cuda_benchmarking_enabled") return set("cudnn_benchmark", true);
@@ -153,7 +154,9 @@ class DlasTranslation {
         take_frequency(key, value);
       } else if (key == "ema_enabled" || key == "ema_rate") {
         take_average(train);
-      } else if (key == "batch_size_optimizer" || key == "ema_on_cpu" ||
+      } else if (key == "ema_on_cpu") {
+        take_place_of_average(value);
+      } else if (key == "batch_size_optimizer" ||
                  key == "mod_batch_factor_also_disable_checkpointing") {
         leave_out(path, value);
       } else if (std::ranges::find(kOfTrain, key) == kOfTrain.end()) {
@@ -169,6 +172,14 @@ class DlasTranslation {
     if (is_on != nullptr && *is_on == Value(false)) return;
     const Value* rate = find_in_map(train, "ema_rate");
     set("ema/decay", rate != nullptr ? *rate : Value(0.999));
+  }
+
+  void take_place_of_average(const Value& on_cpu) {
+    if (is_switched_off(on_cpu)) return;
+    const bool has_average =
+        dlas_.find("train/ema_enabled") != nullptr || dlas_.find("train/ema_rate") != nullptr;
+    has_average ? set("ema/on_cpu", on_cpu)
+                : note("train/ema_on_cpu", "left out, without ema_rate");
   }
 
   void take_frequency(const std::string& key, const Value& value) {

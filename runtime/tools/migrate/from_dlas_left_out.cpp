@@ -27,9 +27,6 @@ constexpr std::array kLeftOut = {
         "left out: --processes N trains with several processes; distributed/backend says by what"},
     Row{"ddp_find_unused_parameters", "left out: --processes N sums gradients without it"},
     Row{"ddp_static_graph", "left out: --processes N sums gradients without it"},
-    Row{"keep_optimizer_states_on_cpu",
-        "averages stay on the device of the weights; distributed: {shard_optimizer: true} shares "
-        "them out to several processes"},
     Row{"automatically_scale_grads_for_fanin",
         "gradients are not scaled by the width of layers; param_groups of optimizer_params give "
         "layers a learning rate of their own"},
@@ -43,7 +40,6 @@ constexpr std::array kLeftOut = {
     Row{"dataset", "is of process_video.py: `stepop predict` makes something of new files"},
     Row{"train/batch_size_optimizer",
         "a batch has a fixed size: accumulate: N adds up the gradients of N batches"},
-    Row{"train/ema_on_cpu", "averages stay on the device of the weights"},
     Row{"train/mod_batch_factor_also_disable_checkpointing",
         "checkpoint_modules counts in every iteration"},
     Row{"logger/reverse_n1_to_1", "pictures are in [-1, 1], and shown as such"},

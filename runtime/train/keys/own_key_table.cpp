@@ -147,6 +147,8 @@ const OwnKey kKeys[] = {
      "power_law, max: 0.9999, update_after_step: 100}` as in ema_pytorch"},
     {"ema/warmup", kind("bool"), "false", "the decay begins small"},
     {"ema/networks", kind("list of text"), "all that are trained", "which networks are averaged"},
+    {"ema/on_cpu", kind("bool"), "false",
+     "the averages are in the host's memory, and take the weights in every tenth step"},
     {"swa", kind("map"), "-",
      "`swa: {from: 5e, every: 1e}`: stochastic weight averaging, the equal average of snapshots"},
     {"swa/from", kind("span"), "-", "the first snapshot"},

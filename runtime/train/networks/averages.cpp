@@ -12,12 +12,6 @@
 namespace stepop {
 namespace {
 
-/// A number with 8 or 11 significant bits would round small changes away.
-at::ScalarType type_of_average(const at::Tensor& parameter) {
-  const at::ScalarType type = parameter.scalar_type();
-  return type == at::kBFloat16 || type == at::kHalf ? at::kFloat : type;
-}
-
 /// The position of `tensor` in `list`, to which it is added if it is not there.
 size_t place_in(std::vector<at::Tensor>& list, const at::Tensor& tensor) {
   const auto known = std::find_if(list.begin(), list.end(),
@@ -51,11 +45,19 @@ size_t Averages::place_of_buffer(const at::Tensor& buffer) const {
   return static_cast<size_t>(found - buffers_.begin());
 }
 
+/// A number with 8 or 11 significant bits would round small changes away.
+at::TensorOptions Averages::options_of_average(const at::Tensor& parameter) const {
+  const at::ScalarType type = parameter.scalar_type();
+  const bool is_half = type == at::kBFloat16 || type == at::kHalf;
+  return at::TensorOptions(is_half ? at::kFloat : type)
+      .device(on_cpu_ ? at::Device(at::kCPU) : parameter.device());
+}
+
 std::vector<at::Tensor> Averages::weights() const {
   std::vector<at::Tensor> weights;
   weights.reserve(parameters_.size());
   for (const auto& parameter : parameters_) {
-    weights.push_back(parameter.to(type_of_average(parameter)));  // no copy for equal types
+    weights.push_back(parameter.to(options_of_average(parameter)));  // no copy for the same
   }
   return weights;
 }
@@ -64,7 +66,7 @@ void Averages::start_averages() {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (averages_[i].defined()) continue;
     const at::Tensor weights = parameters_[i].detach();
-    averages_[i] = weights.to(type_of_average(weights), /*non_blocking=*/false, /*copy=*/true);
+    averages_[i] = weights.to(options_of_average(weights), /*non_blocking=*/false, /*copy=*/true);
   }
 }
 
@@ -89,7 +91,7 @@ void Averages::load_state(const std::string& name, const State& state, bool has_
       restored[key] = at::empty_like(tensor);
     for (const auto& [key, place] : of.parameters) {
       const at::Tensor& parameter = parameters_[place];
-      restored[key] = at::empty_like(parameter.detach(), type_of_average(parameter));
+      restored[key] = at::empty_like(parameter.detach(), options_of_average(parameter));
     }
     load_tensors(kind_ + "_" + name, restored, state);
   }
@@ -125,7 +127,7 @@ AveragesGuard::AveragesGuard(const Averages* averages) {
                            const std::vector<at::Tensor>& values) {
     for (size_t i = 0; i < tensors.size(); ++i) {
       const at::Tensor value =
-          values[i].defined() ? values[i].to(tensors[i].scalar_type()) : tensors[i].detach();
+          values[i].defined() ? values[i].to(tensors[i].options()) : tensors[i].detach();
       memory.push_back(value.variable_data());
       replaced_.emplace_back(tensors[i], tensors[i].variable_data());
     }

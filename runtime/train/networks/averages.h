@@ -21,8 +21,10 @@ namespace stepop {
 /// statistics.
 class Averages {
  public:
-  /// `kind`, such as `ema`, names the averages in the config and in checkpoints.
-  explicit Averages(std::string kind) : kind_(std::move(kind)) {}
+  /// `kind`, such as `ema`, names the averages in the config and in checkpoints. `on_cpu`: they are
+  /// in the host's memory, whatever the device of the parameters is.
+  explicit Averages(std::string kind, bool on_cpu = false)
+      : kind_(std::move(kind)), on_cpu_(on_cpu) {}
   virtual ~Averages() = default;
   Averages(const Averages&) = delete;
   Averages& operator=(const Averages&) = delete;
@@ -31,7 +33,8 @@ class Averages {
   virtual void add(const std::string& name, std::shared_ptr<torch::nn::Module> network);
 
   /// The tensors of a network by name, with averages in the place of parameters; empty while there
-  /// are no averages. They share memory with this object and the network.
+  /// are no averages. They share memory with this object and the network. Averages on the CPU are
+  /// there, beside buffers on the device.
   State state(const std::string& name) const;
 
   /// Restores the averages; an empty state restores that there are no averages. Throws Error, and
@@ -46,7 +49,7 @@ class Averages {
   /// The position of `buffer` in `buffers_`.
   size_t place_of_buffer(const at::Tensor& buffer) const;
 
-  /// The parameters, converted where their averages have another type.
+  /// The parameters, converted where their averages have another type or are elsewhere.
   std::vector<at::Tensor> weights() const;
   /// Each average that does not exist yet becomes its parameter's value.
   void start_averages();
@@ -70,7 +73,10 @@ class Averages {
   Averaged& averaged(const std::string& name);
   const Averaged& averaged(const std::string& name) const;
 
+  at::TensorOptions options_of_average(const at::Tensor& parameter) const;
+
   std::string kind_;
+  bool on_cpu_;
   std::vector<Averaged> networks_;
 };
 
@@ -79,8 +85,8 @@ class Averages {
 void use_memory(const at::Tensor& tensor, const at::Tensor& data);
 
 /// Puts the averages into the networks during its lifetime: their parameters then use the averages'
-/// memory, and nothing is copied unless the types differ. A view of a parameter from before keeps
-/// the parameter's own weights. Parameters without averages keep their weights.
+/// memory, and nothing is copied unless the types or devices differ. A view of a parameter from
+/// before keeps the parameter's own weights. Parameters without averages keep their weights.
 class AveragesGuard {
  public:
   /// Does nothing when `averages` is null.

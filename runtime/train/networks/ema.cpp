@@ -13,10 +13,18 @@
 
 namespace stepop {
 
+namespace {
+
+/// Copying weights from a device takes long.
+constexpr int64_t kEveryOnCpu = 10;
+
+}  // namespace
+
 Ema::Ema(const Config& config, bool must_be_restored)
-    : Averages("ema"),
+    : Averages("ema", own_key<bool>(config, "on_cpu")),
       decay_(Scheduled(config, "decay", own_default("ema/decay").as_float())),
       warmup_(own_key<bool>(config, "warmup")),
+      every_(own_key<bool>(config, "on_cpu") ? kEveryOnCpu : 1),
       must_be_restored_(must_be_restored) {
   decay_->at_least(0, config, "decay");
   if (decay_->at(0) >= 1) {
@@ -30,10 +38,18 @@ double Ema::decay_at(int64_t global_step) const {
   return warmup_ ? std::min(decay, (1 + steps) / (10 + steps)) : decay;
 }
 
+double Ema::decay_until(int64_t global_step) const {
+  double decay = 1;
+  for (int64_t step = global_step + 1 - every_; step <= global_step; ++step)
+    decay *= decay_at(step);
+  return decay;
+}
+
 bool Ema::averages_within(int64_t steps) const {
   if (!optimizers_.empty()) return true;
   constexpr int64_t kMostLooks = 10'000;
-  for (int64_t step = steps - 1; step >= std::max<int64_t>(steps - kMostLooks, 0); --step) {
+  const int64_t last = steps / every_ * every_ - 1;
+  for (int64_t step = last; step >= std::max<int64_t>(last - kMostLooks, 0); --step) {
     const double decay = decay_at(step);
     if (decay > 0 && decay < 1) return true;
   }
@@ -44,7 +60,8 @@ void Ema::update(int64_t global_step) {
   if (parameters_.empty()) return;  // PyTorch rejects an empty list
   const at::NoGradGuard no_grad;
   if (!optimizers_.empty()) return take_averages();
-  at::_foreach_lerp_(averages_, weights(), 1 - decay_at(global_step));
+  if ((global_step + 1) % every_ != 0) return;
+  at::_foreach_lerp_(averages_, weights(), 1 - decay_until(global_step));
 }
 
 void Ema::take_averages() {

@@ -21,10 +21,13 @@ class Optimizer;
 /// after each training step. Buffers are not averaged: averages are used with the network's own
 /// buffers.
 ///
-/// Config: `ema: {decay: 0.999, warmup: false, networks: [model]}`. `decay` may be a schedule. With
-/// `warmup` the decay is at most (1 + n) / (10 + n) after n complete steps, as in TensorFlow, so
-/// that the first weights are forgotten soon. By default all networks that an update trains are
-/// averaged.
+/// Config: `ema: {decay: 0.999, warmup: false, networks: [model], on_cpu: false}`. `decay` may be a
+/// schedule. With `warmup` the decay is at most (1 + n) / (10 + n) after n complete steps, as in
+/// TensorFlow, so that the first weights are forgotten soon. By default all networks that an update
+/// trains are averaged.
+///
+/// With `on_cpu` the averages are in the host's memory. As the weights have to be copied there,
+/// they are averaged in every tenth step, by the product of ten decays.
 ///
 /// An optimizer may have averages of its own. They then stand in the place of moving ones.
 class Ema : public Averages {
@@ -54,12 +57,15 @@ class Ema : public Averages {
 
  private:
   double decay_at(int64_t global_step) const;
+  /// The product of the decays of the steps that one update is for, of which this is the last.
+  double decay_until(int64_t global_step) const;
 
   void take_averages();
 
   std::vector<const Optimizer*> optimizers_;  ///< Empty for moving averages.
   std::optional<Scheduled> decay_;            ///< Of moving averages.
   bool warmup_ = false;
+  int64_t every_ = 1;  ///< Of moving averages, in steps.
   bool must_be_restored_;
 };
 

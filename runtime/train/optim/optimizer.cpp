@@ -59,7 +59,10 @@ std::vector<Parameter> optimizer_parameters(const OptimizerParams& usual,
         std::array{"clip_value", "any", "none",
                    "gradients are cut to at most this, before clip_norm"},
         std::array{"clear_state_at", "list", "none",
-                   "list of training steps in which averages and momenta begin anew"}}) {
+                   "list of training steps in which averages and momenta begin anew"},
+        std::array{
+            "state_on_cpu", "bool", "false",
+            "averages and momenta are in the host's memory but for the time of an update"}}) {
     all.push_back({name, usual_text, about, false, {.kind = kind}});
   }
   return all;
@@ -124,6 +127,10 @@ void Optimizer::make_slots() const {
         auto& slot = bucket.slots[s];
         for (size_t i = 0; i < bucket.parameters.size(); ++i) {
           slot.push_back(bucket.is_own[i] ? make_slot(bucket, s, i) : at::Tensor());
+          if (!is_state_on_cpu_ || !slot.back().defined() || slot.back().is_cpu()) continue;
+          bucket.are_away.resize(bucket.slots.size());
+          bucket.are_away[s] = 1;
+          slot.back() = slot.back().cpu();
         }
       }
     }
@@ -184,7 +191,7 @@ std::vector<double> Optimizer::lrs(int64_t global_step) const {
 }
 
 bool Optimizer::is_repeatable() const {
-  if (!traits_.is_repeatable) return false;
+  if (!traits_.is_repeatable || is_state_on_cpu_) return false;
   return std::ranges::all_of(groups_, [&](const Group& group) {
     if (!group.lr.is_fixed() || !group.weight_decay.is_fixed()) return false;
     return !traits_.first_update_differs ||
@@ -240,6 +247,23 @@ Optimizer::Bucket Optimizer::in_pieces(const Bucket& bucket) {
   return pieces;
 }
 
+/// An update whose state comes from the CPU, and returns there.
+void Optimizer::update_from_cpu(const Bucket& bucket, double lr, double weight_decay) {
+  Bucket on_device = bucket;
+  const auto visit_away = [&](const auto& visit) {
+    for (size_t s = 0; s < bucket.slots.size(); ++s) {
+      if (bucket.are_away[s] == 0) continue;
+      for (size_t i = 0; i < bucket.slots[s].size(); ++i) {
+        if (bucket.slots[s][i].defined()) visit(on_device.slots[s][i], bucket.slots[s][i]);
+      }
+    }
+  };
+  const at::Device device = bucket.parameters.front().device();
+  visit_away([&](at::Tensor& there, const at::Tensor& here) { there = here.to(device); });
+  update(on_device, lr, weight_decay);
+  visit_away([](const at::Tensor& there, const at::Tensor& here) { here.copy_(there); });
+}
+
 void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay, bool is_captured) {
   const size_t size = bucket.parameters.size();
   size_t missing = 0;
@@ -268,6 +292,7 @@ void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay, bool
     active = &partial_;
     partial_.slots.resize(bucket.slots.size());
     partial_.found_inf = bucket.found_inf;
+    partial_.are_away = bucket.are_away;
     partial_.adapt = bucket.adapt;
     partial_.adamw_lr = bucket.adamw_lr;
     for (size_t i = 0; i < size; ++i) {
@@ -284,6 +309,8 @@ void Optimizer::step_bucket(Bucket& bucket, double lr, double weight_decay, bool
   if (count_update(*active)) {
     if (is_captured) {
       update(in_pieces(*active), lr, weight_decay);
+    } else if (!active->are_away.empty()) {
+      update_from_cpu(*active, lr, weight_decay);
     } else {
       update(*active, lr, weight_decay);
     }

@@ -41,6 +41,11 @@ class Optimizer {
   /// other processes update the rest. Called before the first step, and before a state is loaded.
   void keep(const std::vector<char>& own);
 
+  /// From now on the state is in the host's memory but for the time of an update. Only for an
+  /// optimizer without averages that computes the loss once. Called before the first step, and
+  /// before a state is loaded.
+  void keep_state_on_cpu() { is_state_on_cpu_ = true; }
+
   /// Updates every parameter that has a gradient; the gradient stays. `global_step`: complete
   /// training steps, for schedules. `found_inf`, float32 [], comes from a check on a GPU: when it
   /// is 1, parameters and state stay as they are, and the host does not have to wait.
@@ -136,6 +141,8 @@ class Optimizer {
     /// By slot, in the order of the traits; the tensors are made by `make_slot` at their first use,
     /// never by an evaluation.
     mutable std::vector<std::vector<at::Tensor>> slots;
+    /// By slot, once there are slots: whether the device's tensors are kept on the CPU.
+    mutable std::vector<char> are_away;
     std::optional<at::Tensor> found_inf;  ///< For the kernel: 1 when it must do nothing.
     std::optional<bool> adapt;            ///< Of the group.
     double adamw_lr = 0;                  ///< Of the group, in this step.
@@ -184,6 +191,7 @@ class Optimizer {
   void make_slots() const;
   void step_bucket(Bucket& bucket, double lr, double weight_decay, bool is_captured);
   static Bucket in_pieces(const Bucket& bucket);
+  void update_from_cpu(const Bucket& bucket, double lr, double weight_decay);
   bool count_update(Bucket& active) const;
   template <class Visit>
   void visit_state(const Visit& visit) const;
@@ -192,6 +200,7 @@ class Optimizer {
   Traits traits_;
   std::vector<Group> groups_;  ///< The last group has the remaining parameters.
   mutable bool has_slots_ = false;
+  bool is_state_on_cpu_ = false;
   Bucket partial_;  ///< Scratch for a bucket in which some gradients are missing.
 };
 

@@ -131,6 +131,14 @@ Update::Update(const Config& config, NamedParameters parameters, const StepClock
                        "the optimizer computes the loss several times in a step, and trusts "
                        "its gradients: leave it out");
   }
+  if (config.get("state_on_cpu", false)) {
+    if (optimizer_->evaluates_again() || optimizer_->has_averages()) {
+      throw config.error("state_on_cpu",
+                         "the optimizer needs its state in other places than its update: leave it "
+                         "out");
+    }
+    optimizer_->keep_state_on_cpu();
+  }
   const auto& all = optimizer_->parameters();
   const bool is_on_device = std::any_of(
       all.begin(), all.end(), [](const auto& parameter) { return !parameter.second.is_cpu(); });

@@ -51,7 +51,8 @@ diffusion = load("models.diffusion.gaussian_diffusion", [
     ('"pred_eps": out["pred_eps"], ', ''),
     ("x_start_pred = torch.zeros(x_start)",
      "x_start_pred = self._predict_xstart_from_xprev(x_t, t, model_output)"),
-    ('terms["vb"] = terms["vb"] * t_mask', ""),  # there is none where variances are fixed
+    ('terms["vb"] = terms["vb"] * t_mask',  # there is none where variances are fixed
+     'terms.update({"vb": terms["vb"] * t_mask} if "vb" in terms else {})'),
     ("for i in tqdm(indices):", "for i in indices:"),
 ])
 respace = load("models.diffusion.respace", [("from .gaussian_diffusion",
@@ -135,6 +136,26 @@ def losses(tensors):
             tensors[where + "mean"] = out["mean"]
             tensors[where + "log_variance"] = out["log_variance"]
             tensors[where + "start"] = out["pred_xstart"]
+
+
+def causal(tensors):
+    start, t, noise, output = (tensors[f"losses/{key}"] for key in ("start", "t", "noise", "output"))
+    for slope, jitter in ((1, 0.0), (3.5, 0.6), (8, -0.9)):
+        diffusion.random = types.SimpleNamespace(random=lambda: (jitter + 1) / 2)
+        where = f"causal/{slope}/{jitter}/"
+        tensors[where + "t"] = diffusion.causal_timestep_adjustment(t, 6, 50, slope)
+        for mean, variance in (("epsilon", "fixed_small"), ("start_x", "learned_range"),
+                               ("previous_x", "learned")):
+            made = spaced("linear", 50, "50", model_mean_type=mean, model_var_type=variance)
+            given = output[:, :6 if variance.startswith("learned") else 3].clone()
+            given.requires_grad_(True)
+            seen = []
+            terms = made.causal_training_losses(lambda x, ts: seen.append((x, ts)) or given, start,
+                                                t, causal_slope=slope, noise=noise)
+            of = f"{where}{mean}/{variance}/"
+            tensors[of + "loss"] = terms["loss"].detach()
+            tensors[of + "gradient"] = th.autograd.grad(terms["loss"].sum(), given)[0]
+            tensors[where + "x"], tensors[where + "timesteps"] = seen[0]
 
 
 def model_of(learned):
@@ -241,7 +262,7 @@ def unets():
 
 
 tensors = {}
-for make in (schedules, losses, samples, samplers):
+for make in (schedules, losses, causal, samples, samplers):
     make(tensors)
 save_file({key: value.contiguous().clone() for key, value in tensors.items()},
           FOLDER / "diffusion.safetensors")

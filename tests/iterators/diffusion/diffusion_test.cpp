@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "iterators/diffusion/beta_schedule.h"
+#include "iterators/diffusion/causal_timesteps.h"
 #include "iterators/diffusion/options.h"
 #include "iterators/diffusion/sampling.h"
 #include "iterators/diffusion/timestep_sampler.h"
@@ -156,6 +157,40 @@ TEST_CASE(
       CHECK(close(made_of.start, image(stored().at(where + "start"))));
     }
   }
+}
+
+TEST_CASE("timesteps of the elements of a sequence, and losses with them, are DL-Art-School's") {
+  const at::Tensor& start = stored().at("losses/start");
+  int compared = 0;
+  for (const auto& [name, expected] : stored()) {
+    const auto parts = parts_of(name);
+    if (parts[0] != "causal" || parts.size() != 6 || parts[5] != "loss") continue;
+    CAPTURE(name);
+    const std::string where = fmt::format("causal/{}/{}/", parts[1], parts[2]);
+    const auto causal = causal_timesteps(stored().at("losses/t"), start.size(2), 50,
+                                         std::stod(parts[1]), std::stod(parts[2]));
+    CHECK(at::equal(causal.t, stored().at(where + "timesteps")));
+    const at::Tensor& t = stored().at(where + "t");
+    CHECK(at::equal(causal.is_open.squeeze(1), t.ne(-1).logical_and(t.ne(50))));
+    const GaussianDiffusion made(options_named("linear", 50, parts[3], parts[4], "mse"));
+    const int64_t channels = made.learns_variance() ? 6 : 3;
+    const at::Tensor given =
+        stored().at("losses/output").narrow(1, 0, channels).clone().requires_grad_(true);
+    const auto losses = made.losses(
+        [&](const at::Tensor& x, const at::Tensor& timesteps) {
+          CHECK(close(x, stored().at(where + "x")));
+          CHECK(at::equal(timesteps, causal.t));
+          return given;
+        },
+        start, causal.t, stored().at("losses/noise"),
+        [&](const at::Tensor& errors) { return errors * causal.is_open; });
+    CHECK(close(losses.loss, expected));
+    const auto gradient = torch::autograd::grad({losses.loss.sum()}, {given});
+    CHECK(at::allclose(gradient.front(),
+                       stored().at(where + parts[3] + "/" + parts[4] + "/gradient"), 1e-4, 1e-4));
+    ++compared;
+  }
+  CHECK(compared == 9);
 }
 
 TEST_CASE("samples by DDPM and DDIM are those of guided-diffusion, in all variants") {

@@ -176,6 +176,32 @@ TEST_CASE("what a diffusion writes: losses of each example, x at the start, furt
   CHECK(std::filesystem::exists(run.root() + "/train/train/log_op/extra_0000001.png"));
 }
 
+TEST_CASE("with causal_mode the elements of a sequence have timesteps of their own, and a resume") {
+  seen() = {};
+  const std::string yaml =
+      "iterator: ExtensibleTrainer\ndevice: cpu\nnum_threads: 1\nbatch_size: 4\nnum_steps: 6\n"
+      "ckpt_freq: 3\nlog_freq: 1000\nseed: 3\n"
+      "datasets: {train: {class: RandomTensors, size: 40, tensors: {x: [3, 5]}}}\n"
+      "networks: {g: {which_model: TestDenoiser}}\n"
+      "steps: {s: {training: g, optimizer_params: {lr: 0.01}, injectors: {d: {type: "
+      "gaussian_diffusion, in: x, generator: g, out: loss, causal_mode: true, causal_slope_range: "
+      "[2, 2], beta_schedule: {schedule_name: linear, num_diffusion_timesteps: 1000}, "
+      "diffusion_args: {model_mean_type: epsilon, model_var_type: fixed_small}}}, losses: {l: "
+      "{type: direct, key: loss, weight: 1}}}}\n";
+  TestRun whole(yaml);
+  whole.train();
+  for (const at::Tensor& timesteps : seen().timesteps) {
+    REQUIRE(timesteps.sizes() == at::IntArrayRef({4, 1, 5}));
+    const at::Tensor ahead = timesteps.slice(2, 1) - timesteps.slice(2, 0, 4);
+    CHECK(ahead.le(2).all().item<bool>());  // less at both ends
+    CHECK(ahead.eq(2).any().item<bool>());
+  }
+  CHECK(seen().timesteps.size() == 6);
+  TestRun resumed(yaml, whole, 3);
+  resumed.train();
+  CHECK(differences(resumed.checkpoint(6), whole.checkpoint(6)) == "");
+}
+
 TEST_CASE("evaluations and every N-th iteration have the same timesteps, spread over the batch") {
   seen() = {};
   TestRun run(config(trained(", deterministic_timesteps_every: 3"),
@@ -287,7 +313,15 @@ TEST_CASE("options of a diffusion that cannot be are refused, with the place and
                 "d/out_key_vb_loss: with the loss_type kl there is one loss");
   check_message(with(", sampler_type: loss"),
                 "d/sampler_type: expected uniform or loss-second-moment, found \"loss\"");
-  check_message(with(", causal_mode: true"), "d/causal_mode: needs a network of sequences");
+  check_message(with(", causal_slope_range: [8, 1]"),
+                "d/causal_slope_range: expected two numbers of 0 or more, the smaller one first, "
+                "such as [1, 8], found [8, 1]");
+  const auto of_images = message_of([&] {
+    TestRun run(with(", causal_mode: true"));
+    run.train();
+  });
+  CHECK(of_images.find("causal_mode is for sequences [B, C, T], found float32 [4, 3, 4, 4]") !=
+        std::string::npos);
   check_message(with(", preprocess_fn: f"), "d/preprocess_fn: names a method");
   check_message(with(", model_input_keys: {shft: x}"),
                 "d/model_input_keys/shft: the network \"g\" has no such input; there are: shift; "

@@ -341,6 +341,13 @@ TEST_CASE("ema_rate of train is the average of the runtime") {
             .ends_with("train/ema_rate: 0.5, and ema/decay is 0.9: keep one of them"));
   TestRun without(config("optimizer_params: {lr: 0.1}", "{ema_rate: 0.5, ema_enabled: false}"));
   CHECK_FALSE(without.session.checkpoint().tensors.contains("ema_a.layers.0.weight"));
+  const auto on_cpu = [](const std::string& train) {
+    return TestRun(config("optimizer_params: {lr: 0.1}", train))
+        .session.context()
+        .config.peek("ema/on_cpu");
+  };
+  CHECK(on_cpu("{ema_rate: 0.5}") == nullptr);
+  CHECK(on_cpu("{ema_rate: 0.5, ema_on_cpu: true}") != nullptr);
 }
 
 TEST_CASE("keys of DL-Art-School that are not the trainer's name the one that is") {

@@ -92,6 +92,32 @@ TEST_CASE("averages are those of the formula") {
         }) < 1e-6);
 }
 
+TEST_CASE("averages on the CPU move in every tenth step by the product of ten decays") {
+  const auto network = std::make_shared<torch::nn::Module>();
+  const at::Tensor weight = network->register_parameter("weight", at::zeros({1}, at::kDouble));
+  const Config config(
+      parse_yaml("ema: {decay: 0.9, warmup: true, on_cpu: true}", {"test.yaml", 0}));
+  Ema ema(config.at("ema"), false);
+  ema.add("model", network);
+  ema.start();
+  double expected = 0;
+  double decay = 1;
+  for (int64_t step = 0; step < 29; ++step) {
+    const at::NoGradGuard no_grad;
+    weight.fill_(static_cast<double>(step * step));
+    ema.update(step);
+    decay *= std::min(0.9, (1.0 + static_cast<double>(step)) / (10.0 + static_cast<double>(step)));
+    if (step % 10 == 9) {
+      expected = decay * expected + (1 - decay) * static_cast<double>(step * step);
+      decay = 1;
+    }
+    CHECK(ema.state("model").at("weight").item<double>() ==
+          doctest::Approx(expected).epsilon(1e-12));
+  }
+  CHECK_FALSE(ema.averages_within(9));
+  CHECK(ema.averages_within(10));
+}
+
 TEST_CASE("with a decay by a power law each average is that of ema_pytorch") {
   const SafetensorsFile file =
       load_safetensors(STEPOP_SOURCE_DIR "/tests/data/optim/averages.safetensors");
