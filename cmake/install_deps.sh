@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 # is what pip is to install: 'torch==2.11.0', or a wheel. By default a machine with NVIDIA's driver has the one for GPUs. For a LibTorch of
 # yours set CMAKE_PREFIX_PATH.
 torch=torch==2.13.0
-# PyPI's for x86-64 is the one for GPUs. PyTorch has an index for the other one.
+# PyPI's is the one for GPUs, for x86-64 and for aarch64. PyTorch has an index for the other one.
 processors=https://download.pytorch.org/whl/cpu
 # Installed without what it asks for, so that no other torch comes in.
 torchmetrics=torchmetrics==1.9.0
@@ -102,12 +102,14 @@ install_python_packages() {
   "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-compile "${options[@]}" "${missing[@]}"
 }
 
-# Whether PyTorch's index for processors answers at once, and has the version.
+# Whether PyTorch's index for processors answers at once, and has the version for this machine.
 index_answers() {
   timeout 10 "$venv/bin/python3" -c '
-import sys, urllib.request
+import os, sys, urllib.request
 with urllib.request.urlopen(sys.argv[1] + "/torch/", timeout=5) as page:
-    sys.exit(sys.argv[2].replace("==", "-") + "%2Bcpu-" not in page.read().decode())' "$processors" "$torch" 2>/dev/null
+    names = (sys.argv[2].replace("==", "-") + "%2Bcpu-", os.uname().machine)
+    sys.exit(not any(all(name in line for name in names) for line in page.read().decode().splitlines()))
+' "$processors" "$torch" 2>/dev/null
 }
 
 install_torch() {
@@ -134,15 +136,13 @@ install_torch() {
     install_python_packages "$torch"
     return
   fi
-  if [[ $(uname -m) == x86_64 ]]; then
-    make_venv
-    if index_answers; then
-      say "LibTorch for processors, some 190 MB, of $processors (for GPUs: STEPOP_TORCH=cuda)"
-      install_python_packages "--extra-index-url=$processors" "$torch+cpu"
-      return
-    fi
-    say "LibTorch as pip finds it, as $processors does not answer: PyPI's is the one for GPUs, some 3 GB"
+  make_venv
+  if index_answers; then
+    say "LibTorch for processors, some 190 MB, of $processors (for GPUs: STEPOP_TORCH=cuda)"
+    install_python_packages "--extra-index-url=$processors" "$torch+cpu"
+    return
   fi
+  say "LibTorch as pip finds it, as $processors does not answer or has none for $(uname -m): PyPI's is the one for GPUs, some 3 GB"
   install_python_packages "$torch"
 }
 
