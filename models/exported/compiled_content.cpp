@@ -137,7 +137,7 @@ std::set<std::string> processor_features() {
   std::ifstream file("/proc/cpuinfo");
   std::string line;
   while (std::getline(file, line)) {
-    if (!line.starts_with("flags")) continue;
+    if (!line.starts_with("flags") && !line.starts_with("Features")) continue;  // x86-64, aarch64
     std::istringstream words(line.substr(line.find(':') + 1));
     return {std::istream_iterator<std::string>(words), std::istream_iterator<std::string>()};
   }

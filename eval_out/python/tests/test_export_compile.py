@@ -168,6 +168,15 @@ class CompileTest(unittest.TestCase):
             self.assertRegex(self.export("nets.py:Net", "--example", "x=4,3", "--compile", "cuda:bfloat16"),
                              r"^net.pt2 is written, without compiled passes: there is no GPU that PyTorch \S+ sees$")
 
+    def test_the_instructions_of_a_processor_are_those_that_compilers_use(self):
+        path = self.folder / "cpuinfo"
+        for text, expected in (("flags\t\t: fpu sse2 ht avx2 aes fma\n", ["aes", "avx2", "fma", "sse2"]),
+                               ("BogoMIPS\t: 243.75\nFeatures\t: fp asimd evtstrm aes cpuid asimddp sve2 sm3\n",
+                                ["aes", "asimd", "asimddp", "fp", "sm3", "sve2"]),
+                               ("processor\t: 0\n", [])):
+            path.write_text(text)
+            self.assertEqual(export_target.processor_features(str(path)), expected)
+
     def test_a_part_of_a_tensor_is_not_dense(self):
         import torch
 

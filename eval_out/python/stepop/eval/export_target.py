@@ -98,11 +98,18 @@ def inductor_settings(target: Target = Target()) -> Iterator[None]:
         torch.use_deterministic_algorithms(was_deterministic)
 
 
-def processor_features() -> list[str]:
+#: Those instructions that compilers use, by the name of the line in /proc/cpuinfo: of x86-64, and of aarch64.
+FEATURES = {
+    "flags": r"(avx|sse|ssse|fma$|f16c$|bmi|lzcnt|abm$|movbe$|popcnt$|amx|vaes|vpclmul|gfni|sha_ni|adx|aes$|pclmul)",
+    "Features": r"(fp|asimd|sve|sme|bf16|i8mm|atomics|fcma|jscvt|i?lrcpc|uscat|flagm|frint|crc32|aes$|pmull|sha|sm[34]$)",
+}
+
+
+def processor_features(path: str = "/proc/cpuinfo") -> list[str]:
     """The instructions of this processor that compilers use, sorted."""
-    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+    with contextlib.suppress(OSError), open(path) as file:
         for line in file:
-            if line.startswith("flags"):
-                kinds = r"(avx|sse|ssse|fma$|f16c$|bmi|lzcnt|abm$|movbe$|popcnt$|amx|vaes|vpclmul|gfni|sha_ni|adx|aes$|pclmul)"
-                return sorted(each for each in line.split(":")[1].split() if re.match(kinds, each))
+            name, _, all_of_them = line.partition(":")
+            if name.strip() in FEATURES:
+                return sorted(each for each in all_of_them.split() if re.match(FEATURES[name.strip()], each))
     return []
