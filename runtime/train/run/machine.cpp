@@ -115,6 +115,13 @@ OrderedMap<std::string> library_versions() {
   return all;
 }
 
+std::string processor_name(const std::string& cpuinfo) {
+  const std::string model = field_of(cpuinfo, "model name");
+  const std::string implementer = field_of(cpuinfo, "CPU implementer");
+  if (!model.empty() || implementer.empty()) return model;
+  return fmt::format("ARM, implementer {}, part {}", implementer, field_of(cpuinfo, "CPU part"));
+}
+
 OrderedMap<std::string> machine_facts() {
   constexpr int64_t kMostBytes = 1'000'000;  // the first processor is enough
   OrderedMap<std::string> facts;
@@ -127,7 +134,7 @@ OrderedMap<std::string> machine_facts() {
     std::array<char, 8192> text{};
     const size_t count = std::fread(text.data(), 1, text.size(), file);
     std::fclose(file);
-    processor = field_of({text.data(), count}, "model name");
+    processor = processor_name({text.data(), count});
   }
   if (!processor.empty()) facts.set("processor", processor);
   facts.set("cores", fmt::format("{}", std::thread::hardware_concurrency()));

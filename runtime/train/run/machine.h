@@ -15,6 +15,10 @@ OrderedMap<std::string> library_versions();
 /// Kernel, processor, number of cores, GPUs and their driver, as far as the system reports them.
 OrderedMap<std::string> machine_facts();
 
+/// The first processor in the text of /proc/cpuinfo: its model, or, as Linux knows an ARM
+/// processor by numbers alone, `ARM, implementer 0x41, part 0xd0c`; empty if neither is there.
+std::string processor_name(const std::string& cpuinfo);
+
 /// The environment variables on which a training may depend, such as OMP_NUM_THREADS: only
 /// variables with known prefixes and names. A variable whose name suggests a secret is left out,
 /// and its name is added to `hidden`.

@@ -63,6 +63,15 @@ TEST_CASE("other libraries and processors than those of a start are told") {
   CHECK(changes[1].find("processor: it was Z80, here it is ") == 0);
 }
 
+TEST_CASE("a processor is known by its model, on ARM by the numbers that Linux shows") {
+  CHECK(processor_name("processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel\t\t: 1\n"
+                       "model name\t: AMD EPYC 7B13\n") == "AMD EPYC 7B13");
+  CHECK(processor_name("processor\t: 0\nBogoMIPS\t: 243.75\nFeatures\t: fp asimd\n"
+                       "CPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3\n"
+                       "CPU part\t: 0xd0c\n") == "ARM, implementer 0x41, part 0xd0c");
+  CHECK(processor_name("processor\t: 0\n") == "");
+}
+
 TEST_CASE("of the environment only what matters is kept, and no secret") {
   ::setenv("OMP_SCHEDULE", "static", 1);
   ::setenv("STEPOP_API_KEY", "s3cret", 1);
