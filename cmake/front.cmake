@@ -6,7 +6,8 @@ add_executable(stepop_make_texts EXCLUDE_FROM_ALL runtime/tools/front/make_texts
 target_link_libraries(stepop_make_texts PRIVATE stepop_tools libstepop stepop_warnings)
 set(made_texts ${CMAKE_BINARY_DIR}/generated/made_texts.cpp)
 add_custom_command(OUTPUT ${made_texts} DEPENDS stepop_make_texts libstepop VERBATIM
-  COMMAND ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 $<TARGET_FILE:stepop_make_texts> > ${made_texts})
+  COMMAND ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 ${CMAKE_CROSSCOMPILING_EMULATOR}
+          $<TARGET_FILE:stepop_make_texts> > ${made_texts})
 
 # What its commands are made of. The linker drops the functions that they do not call, and with them what needs
 # LibTorch; it reports a file that is missing here, and a function with tensors that they do call, as undefined.
