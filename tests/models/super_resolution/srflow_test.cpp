@@ -140,7 +140,9 @@ std::string config_of(const json& each) {
   return config.dump();
 }
 
-constexpr double kNear = 1e-5;
+// Of float32, where many layers follow one another: LibTorch for aarch64 adds in another order than
+// that for x86-64, by which the values were made, and is 7e-5 away.
+constexpr double kNear = 1e-4;
 
 TEST_CASE("SRFlow: latents, losses, images and gradients are those of DL-Art-School") {
   const auto cases = cases_of("srflow");
