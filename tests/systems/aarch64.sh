@@ -22,7 +22,7 @@ export STEPOP_AARCH64=$folder CCACHE_NAMESPACE=aarch64
 # Packages of the system that a cross compiler reads and the program loads: those of cmake/install_deps.sh without its programs.
 if [[ ! -e $folder/root/unpacked ]]; then
   eval "$(sed -n '/^packages_of()/,/^}/p' cmake/install_deps.sh)"
-  packages=$(packages_of build | tr ' ' '\n' | grep -E -- '-dev$|^g\+\+$|^libtcmalloc' | paste -sd,)
+  packages=$({ packages_of build; packages_of test; } | tr ' ' '\n' | grep -E -- '^lib|-dev$|^g\+\+$' | paste -sd,)
   rm -rf --one-file-system "$folder/root"
   debootstrap --arch=arm64 --foreign --variant=minbase --include="$packages" bookworm "$folder/root" >"$folder/log.txt" 2>&1 ||
     fail "debootstrap failed: $folder/log.txt"
