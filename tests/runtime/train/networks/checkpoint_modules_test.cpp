@@ -259,8 +259,12 @@ TEST_CASE("a deep network takes less memory") {
     dynamic_cast<Network&>(*built.network).forward(input).sum().backward();
     return static_cast<double>(memory.most(c10::kCPU));
   };
-  // With it is what convolutions need for themselves: on aarch64 the part is 0.56.
-  CHECK(most("\ncheckpoint_modules: body") < 0.6 * most(""));
+#ifdef __x86_64__
+  constexpr double kPart = 0.5;
+#else
+  constexpr double kPart = 0.6;  // convolutions need more for themselves: on aarch64 it is 0.56
+#endif
+  CHECK(most("\ncheckpoint_modules: body") < kPart * most(""));
 }
 
 TEST_CASE("nothing stays in memory after a step") {
