@@ -3,7 +3,7 @@
 
 # Texts that are the same in each run are made here, by the commands that print them.
 add_executable(stepop_make_texts EXCLUDE_FROM_ALL runtime/tools/front/make_texts.cpp)
-target_link_libraries(stepop_make_texts PRIVATE stepop_tools libstepop stepop_warnings)
+target_link_libraries(stepop_make_texts PRIVATE ${all_tools} libstepop stepop_warnings)
 set(made_texts ${CMAKE_BINARY_DIR}/generated/made_texts.cpp)
 add_custom_command(OUTPUT ${made_texts} DEPENDS stepop_make_texts libstepop VERBATIM
   COMMAND ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 ${CMAKE_CROSSCOMPILING_EMULATOR}

@@ -18,7 +18,7 @@ set_target_properties(libstepop_wheel PROPERTIES OUTPUT_NAME stepop
 install(FILES $<TARGET_FILE:libstepop_wheel> DESTINATION ${lib} COMPONENT wheel EXCLUDE_FROM_ALL)
 
 add_executable(stepop_program_wheel EXCLUDE_FROM_ALL runtime/tools/start/main.cpp)
-target_link_libraries(stepop_program_wheel PRIVATE stepop_malloc stepop_tools libstepop_wheel stepop_warnings)
+target_link_libraries(stepop_program_wheel PRIVATE stepop_malloc ${all_tools} libstepop_wheel stepop_warnings)
 target_link_options(stepop_program_wheel PRIVATE -Wl,--disable-new-dtags)
 set_target_properties(stepop_program_wheel PROPERTIES OUTPUT_NAME stepop
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/install/wheel/stepop_program
