@@ -79,8 +79,8 @@ std::string half_batches(const Context& context) {
 /// Recognises the messages of LibTorch's allocators, of C++, and of CUDA's libraries.
 bool is_out_of_memory(const std::string& message) {
   const auto has = [&](const char* words) { return message.find(words) != std::string::npos; };
-  return has("can't allocate memory") || has("out of memory") || has("std::bad_alloc") ||
-         has("STATUS_ALLOC_FAILED") || has("ALLOCATION_FAILED");
+  return has("can't allocate memory") || has("not enough memory") || has("out of memory") ||
+         has("std::bad_alloc") || has("STATUS_ALLOC_FAILED") || has("ALLOCATION_FAILED");
 }
 
 std::string out_of_memory_text(const std::string& message, const Context& context,
