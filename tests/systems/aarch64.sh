@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles this tree for aarch64 Linux with the Clang of another machine, and tries it there under QEMU. For root, with debootstrap,
-# qemu-user-static, patchelf, clang-19 and lld-19; it takes some 8 GB.
+# qemu-user-static, patchelf, clang-19 and lld-19; it takes some 3 GB.
 #   tests/systems/aarch64.sh [COMMAND...]    in the build folder; default: the program and the tests are compiled, the digits
 #                                            trained, the quick tests run
 # The folder STEPOP_SYSTEMS/aarch64 (build/systems) keeps root/, a Debian whose packages are unpacked and not set up, packages/ with
