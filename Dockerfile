@@ -11,7 +11,7 @@ RUN STEPOP_TORCH=$TORCH make package
 FROM debian:12
 # The package brings LibTorch and asks for what else it needs; g++ compiles code of yours, and Python runs what is yours in Python.
 RUN --mount=type=bind,from=build,source=/stepop/build,target=/packages \
-    apt-get update && apt-get install -y --no-install-recommends /packages/stepop_*.deb g++ libc6-dev python3 && \
+    apt-get update && apt-get install -y --no-install-recommends /packages/stepop_*.deb g++ python3 && \
     rm -rf /var/lib/apt/lists/* && stepop prepare
 # Whoever runs it keeps what is compiled in a home that all may write to.
 RUN useradd --create-home stepop && chmod 1777 /home/stepop

@@ -19,7 +19,7 @@ mark_as_advanced(STEPOP_USER_COMPILER)
 
 # Writes libstepop.json for headers in `includes` and LibTorch's in `torch_includes`.
 function(stepop_write_settings path compiler includes torch_includes headers templates)
-  set(flags -std=c++20 "-DSTEPOP_VERSION=\"${PROJECT_VERSION}\"")
+  set(flags -std=c++20 ${rounding_flags} "-DSTEPOP_VERSION=\"${PROJECT_VERSION}\"")
   set(folders ${includes} ${torch_includes})
   list(REMOVE_DUPLICATES folders)
   list(REMOVE_ITEM folders /usr/include)  # named again, it hides the compiler's own headers

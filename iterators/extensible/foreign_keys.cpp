@@ -51,19 +51,24 @@ bool is_switched_off(const Value& value) {
 
 void take_ema(const Config& config) {
   const bool has_rate = config.has("train/ema_rate");
-  const bool is_on =
-      config.has("train/ema_enabled") ? config.get<bool>("train/ema_enabled") : has_rate;
-  const double rate = has_rate ? config.get<double>("train/ema_rate") : 0.999;
   const bool on_cpu = config.get("train/ema_on_cpu", false);
+  const bool is_on =
+      config.has("train/ema_enabled") ? config.get<bool>("train/ema_enabled") : has_rate || on_cpu;
+  const double rate = has_rate ? config.get<double>("train/ema_rate") : 0.999;
   if (!is_on) return;
   const Value* own = config.peek("ema/decay");
-  if (own != nullptr && *own != Value(rate)) {
+  if (own != nullptr && *own != Value(rate) && (has_rate || config.has("train/ema_enabled"))) {
     throw config.error(
         has_rate ? "train/ema_rate" : "train/ema_enabled",
         fmt::format("{}, and ema/decay is {}: keep one of them", rate, own->describe()));
   }
   config.set_default("ema/decay", Value(rate));
-  if (on_cpu) config.set_default("ema/on_cpu", Value(true));
+  if (!on_cpu) return;
+  const Value* place = config.peek("ema/on_cpu");
+  if (place != nullptr && *place != Value(true)) {
+    throw config.error("train/ema_on_cpu", "true, and ema/on_cpu is not: keep one of them");
+  }
+  config.set_default("ema/on_cpu", Value(true));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "runtime/core/base/error.h"
+#include "runtime/core/measure/tensor_statistics.h"
 
 namespace stepop::unet_diffusion {
 namespace {
@@ -184,6 +185,12 @@ at::Tensor Sequence::forward(const at::Tensor& x, const at::Tensor& embedding) {
 }
 
 at::Tensor timestep_embedding(const at::Tensor& timesteps, int64_t size) {
+  if (timesteps.dim() != 1) {
+    throw Error(fmt::format(
+        "expected timesteps [B], found {}: this network has one for each example, not for each "
+        "element, as causal_mode makes them",
+        describe_tensor(timesteps)));
+  }
   constexpr double kLongest = 10000;
   const int64_t half = size / 2;
   const at::Tensor exponents =

@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "runtime/train/networks/averages.h"
+#include "runtime/train/networks/networks.h"
 #include "tests/accelerator/accelerator.h"
 #include "tests/accelerator/lenet_config.h"
 #include "tests/accelerator/same_training.h"
@@ -62,6 +64,14 @@ TEST_CASE("a training has the bits of one on the CPU, its logs and its evaluatio
   }
 }
 
+int64_t bytes_of_weights(const TestRun& run) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : run.checkpoint(run.checkpoints().back())) {
+    if (name.starts_with("model.")) bytes += static_cast<int64_t>(tensor.nbytes());
+  }
+  return bytes;
+}
+
 /// That both trainings on the device end alike, and that the second leaves so many times the bytes
 /// of the weights free.
 void check_frees(const std::string& usual, const std::string& on_host, int64_t times) {
@@ -73,11 +83,7 @@ void check_frees(const std::string& usual, const std::string& on_host, int64_t t
   TestRun other(on_host);
   other.train();
   const int64_t of_other = bytes() - before - of_one;
-  int64_t of_weights = 0;
-  for (const auto& [name, tensor] : one.checkpoint(one.checkpoints().back())) {
-    if (name.starts_with("model.")) of_weights += static_cast<int64_t>(tensor.nbytes());
-  }
-  CHECK(of_one - of_other >= times * of_weights);
+  CHECK(of_one - of_other >= times * bytes_of_weights(one));
   CHECK(different(one, other) == "");
   CHECK(first_difference(logged(one), logged(other)) == "");
 }
@@ -100,6 +106,26 @@ TEST_CASE(
                            "freeze: [{match: conv1, until: 6}]", "cuda_graph: true"}) {
     check("Adam", 2, more);
   }
+}
+
+TEST_CASE("averages on the CPU take memory of the device only while they are evaluated") {
+  const int64_t before = bytes();
+  TestRun without(lenet_config(kName));
+  without.train();
+  const int64_t of_one = bytes() - before;
+  TestRun run(lenet_config(kName, "ema: {decay: 0.9, on_cpu: true}\neval_weights: ema"));
+  run.train();
+  CHECK(bytes() - before - of_one == of_one);
+  const Networks& networks = run.session.context().networks;
+  {
+    const AveragesGuard guard = networks.evaluation_weights();
+    const int64_t most = of_one + bytes_of_weights(run) + 4096;  // rounded up
+    CHECK(bytes() - before - of_one > of_one);
+    CHECK(bytes() - before - of_one <= most);
+    const AveragesGuard same = networks.evaluation_weights();
+    CHECK(bytes() - before - of_one <= most);
+  }
+  CHECK(bytes() - before - of_one == of_one);
 }
 
 TEST_CASE("keep_optimizer_states_on_cpu holds for every step of ExtensibleTrainer") {
@@ -138,6 +164,11 @@ TEST_CASE("a resume reads the host's state, and a run may change where it is") {
   TestRun on_device(lenet_config(kName, usual), first, 5);
   on_device.train();
   CHECK(different(elsewhere, on_device) == "");
+  TestRun back(lenet_config(kName, on_host), elsewhere, 10);
+  back.train();
+  TestRun back_here(lenet_config("cpu", on_host), elsewhere, 10);
+  back_here.train();
+  CHECK(different(back, back_here) == "");
 }
 
 TEST_CASE("half precision trains as on the CPU to what it rounds, with scaled losses too") {

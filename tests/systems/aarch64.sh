@@ -43,7 +43,8 @@ if [[ ! -e $folder/packages/unpacked ]]; then
     python3 -m pip download --quiet --no-deps --dest "$folder/wheels" --only-binary=:all: --python-version 3.11 \
       --platform manylinux_2_28_aarch64 --platform manylinux_2_25_aarch64 --platform manylinux2014_aarch64 "$@"
   }
-  download "${STEPOP_TORCH:-torch==2.13.0}" 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cupti==13.0.*'
+  case ${STEPOP_TORCH:-cpu} in cpu | cuda) torch=torch==2.13.0 ;; *) torch=$STEPOP_TORCH ;; esac
+  download "$torch" 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cupti==13.0.*'
   for wheel in "$folder"/wheels/*.whl; do python3 -m zipfile -e "$wheel" "$folder/packages"; done
   rm -f "$folder"/packages/torch/lib/lib{torch,c10}_cuda*.so
   patchelf --remove-needed libtorch_cuda.so "$folder/packages/torch/lib/libtorch.so"

@@ -62,7 +62,11 @@ std::vector<std::string> without_usual_folder(const std::vector<std::string>& fl
     std::error_code is_missing;
     const bool is_usual = flags[i] == "-isystem" && i + 1 < flags.size() &&
                           fs::equivalent(flags[i + 1], "/usr/include", is_missing);
-    is_usual ? static_cast<void>(++i) : left.push_back(flags[i]);
+    if (is_usual) {
+      ++i;  // its folder
+    } else {
+      left.push_back(flags[i]);
+    }
   }
   return left;
 }

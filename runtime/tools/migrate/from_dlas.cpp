@@ -176,10 +176,11 @@ class DlasTranslation {
 
   void take_place_of_average(const Value& on_cpu) {
     if (is_switched_off(on_cpu)) return;
-    const bool has_average =
-        dlas_.find("train/ema_enabled") != nullptr || dlas_.find("train/ema_rate") != nullptr;
-    has_average ? set("ema/on_cpu", on_cpu)
-                : note("train/ema_on_cpu", "left out, without ema_rate");
+    const Value* is_on = dlas_.find("train/ema_enabled");
+    if (is_on != nullptr && *is_on == Value(false)) {
+      return note("train/ema_on_cpu", "left out, as ema_enabled is false");
+    }
+    set("ema/on_cpu", on_cpu);  // there are averages there, unless they are switched off
   }
 
   void take_frequency(const std::string& key, const Value& value) {

@@ -76,6 +76,11 @@ class PlanWarnings {
     if (settings_.swa.is_ever_due() && !settings_.swa.is_due_within(settings_.num_steps)) {
       add_averages("swa", "swa", "no snapshot is taken in " + length_);
     }
+    if (context_.networks.averaged_steps(settings_.num_steps) == 0) {
+      add("ema/on_cpu",
+          "the averages move first in step 10, and stay what the weights were before " + length_);
+      return;
+    }
     if (!context_.networks.averages_within(settings_.num_steps)) {
       add_averages("ema", "ema/decay", "the averages stay copies of the weights in " + length_);
       return;
@@ -193,7 +198,8 @@ class PlanWarnings {
     const Value* decay = config.peek("ema/decay");
     if (!config.has("ema") || own_key<bool>(config, "ema/warmup")) return 0;
     if (decay != nullptr && !decay->is_int() && !decay->is_float()) return 0;
-    return std::pow(own_key<double>(config, "ema/decay"), static_cast<double>(settings_.num_steps));
+    const int64_t steps = context_.networks.averaged_steps(settings_.num_steps);
+    return std::pow(own_key<double>(config, "ema/decay"), static_cast<double>(steps));
   }
 
   /// Whether the command line gives the length, as one does to try a config.

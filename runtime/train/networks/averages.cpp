@@ -120,7 +120,7 @@ void use_memory(const at::Tensor& tensor, const at::Tensor& data) {
 }
 
 AveragesGuard::AveragesGuard(const Averages* averages) {
-  if (averages == nullptr) return;
+  if (averages == nullptr || averages->are_in_networks_) return;
   // All calls that may throw come first.
   std::vector<at::Tensor> memory;
   const auto replace = [&](const std::vector<at::Tensor>& tensors,
@@ -135,10 +135,13 @@ AveragesGuard::AveragesGuard(const Averages* averages) {
   replace(averages->parameters_, averages->averages_);
   replace(averages->buffers_, averages->statistics_);
   for (size_t i = 0; i < replaced_.size(); ++i) use_memory(replaced_[i].first, memory[i]);
+  averages_ = averages;
+  averages_->are_in_networks_ = true;
 }
 
 AveragesGuard::~AveragesGuard() {
   for (const auto& [tensor, own] : replaced_) use_memory(tensor, own);
+  if (averages_ != nullptr) averages_->are_in_networks_ = false;
 }
 
 }  // namespace stepop

@@ -33,8 +33,8 @@ class Averages {
   virtual void add(const std::string& name, std::shared_ptr<torch::nn::Module> network);
 
   /// The tensors of a network by name, with averages in the place of parameters; empty while there
-  /// are no averages. They share memory with this object and the network. Averages on the CPU are
-  /// there, beside buffers on the device.
+  /// are no averages. They share memory with this object and the network; with
+  /// `on_cpu` buffers are on the device all the same.
   State state(const std::string& name) const;
 
   /// Restores the averages; an empty state restores that there are no averages. Throws Error, and
@@ -77,6 +77,7 @@ class Averages {
 
   std::string kind_;
   bool on_cpu_;
+  mutable bool are_in_networks_ = false;  ///< Of `AveragesGuard`.
   std::vector<Averaged> networks_;
 };
 
@@ -89,7 +90,7 @@ void use_memory(const at::Tensor& tensor, const at::Tensor& data);
 /// before keeps the parameter's own weights. Parameters without averages keep their weights.
 class AveragesGuard {
  public:
-  /// Does nothing when `averages` is null.
+  /// Does nothing when `averages` is null, or another guard has put them there.
   explicit AveragesGuard(const Averages* averages);
   ~AveragesGuard();
   AveragesGuard(const AveragesGuard&) = delete;
@@ -98,6 +99,7 @@ class AveragesGuard {
  private:
   /// Each tensor with replaced memory, and its own memory.
   std::vector<std::pair<at::Tensor, at::Tensor>> replaced_;
+  const Averages* averages_ = nullptr;  ///< Those that this guard has put there.
 };
 
 }  // namespace stepop

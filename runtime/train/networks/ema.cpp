@@ -48,7 +48,7 @@ double Ema::decay_until(int64_t global_step) const {
 bool Ema::averages_within(int64_t steps) const {
   if (!optimizers_.empty()) return true;
   constexpr int64_t kMostLooks = 10'000;
-  const int64_t last = steps / every_ * every_ - 1;
+  const int64_t last = averaged_steps(steps) - 1;
   for (int64_t step = last; step >= std::max<int64_t>(last - kMostLooks, 0); --step) {
     const double decay = decay_at(step);
     if (decay > 0 && decay < 1) return true;

@@ -27,7 +27,8 @@ class Optimizer;
 /// trains are averaged.
 ///
 /// With `on_cpu` the averages are in the host's memory. As the weights have to be copied there,
-/// they are averaged in every tenth step, by the product of ten decays.
+/// they are averaged in every tenth step, by the product of ten decays; also where the averages
+/// began within these ten steps.
 ///
 /// An optimizer may have averages of its own. They then stand in the place of moving ones.
 class Ema : public Averages {
@@ -45,6 +46,9 @@ class Ema : public Averages {
 
   /// Called after the step that follows `global_step` complete steps, and only after `start`.
   void update(int64_t global_step);
+
+  /// Of the first `steps` steps those that the averages have taken in at the end.
+  int64_t averaged_steps(int64_t steps) const { return steps / every_ * every_; }
 
   /// Whether updates in the first `steps` steps give averages that are neither unchanged nor a copy
   /// of the weights.

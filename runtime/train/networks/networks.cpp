@@ -319,6 +319,10 @@ std::vector<std::string> Networks::warnings() const {
   return texts;
 }
 
+int64_t Networks::averaged_steps(int64_t steps) const {
+  return ema_ ? ema_->averaged_steps(steps) : steps;
+}
+
 bool Networks::averages_within(int64_t steps) const {
   return !ema_ || ema_->averages_within(steps);
 }

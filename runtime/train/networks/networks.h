@@ -57,6 +57,9 @@ class Networks {
   /// evaluations use them by default.
   void add_averages(const Config& config, const Updates& updates, Tracker& tracker, bool train);
 
+  /// Of the first `steps` steps those that averages have taken in at the end; all without averages.
+  int64_t averaged_steps(int64_t steps) const;
+
   /// Called before the first training step of a start. Does nothing without `ema`.
   void start_averages();
   /// Called once after each training step, however many updates it made; `global_step` as in `Ema`.

@@ -247,7 +247,7 @@ Optimizer::Bucket Optimizer::in_pieces(const Bucket& bucket) {
   return pieces;
 }
 
-/// An update whose state comes from the CPU, and returns there.
+/// Whatever an update does to the state, that on the CPU is as it was until it ends.
 void Optimizer::update_from_cpu(const Bucket& bucket, double lr, double weight_decay) {
   Bucket on_device = bucket;
   const auto visit_away = [&](const auto& visit) {

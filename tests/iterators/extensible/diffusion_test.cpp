@@ -202,6 +202,26 @@ TEST_CASE("with causal_mode the elements of a sequence have timesteps of their o
   CHECK(differences(resumed.checkpoint(6), whole.checkpoint(6)) == "");
 }
 
+TEST_CASE("a network with one timestep for each example refuses those of elements") {
+  const auto refused = message_of([&] {
+    TestRun run(
+        "iterator: ExtensibleTrainer\ndevice: cpu\nnum_threads: 1\nbatch_size: 4\nnum_steps: 1\n"
+        "datasets: {train: {class: RandomTensors, size: 8, tensors: {x: [3, 16]}}}\n"
+        "networks: {g: {which_model: UNetModel, image_size: 16, in_channels: 3, model_channels: 8, "
+        "out_channels: 3, num_res_blocks: 1, attention_resolutions: [], channel_mult: [1], dims: "
+        "1}}\n"
+        "steps: {s: {training: g, optimizer_params: {lr: 0.01}, injectors: {d: {type: "
+        "gaussian_diffusion, in: x, generator: g, out: loss, causal_mode: true, beta_schedule: "
+        "{schedule_name: linear, num_diffusion_timesteps: 100}, diffusion_args: {model_mean_type: "
+        "epsilon, model_var_type: fixed_small}}}, losses: {l: {type: direct, key: loss, weight: "
+        "1}}}}\n");
+    run.train();
+  });
+  CAPTURE(refused);
+  CHECK(refused.find("expected timesteps [B], found int64 [4, 1, 16]: this network has one for "
+                     "each example") != std::string::npos);
+}
+
 TEST_CASE("evaluations and every N-th iteration have the same timesteps, spread over the batch") {
   seen() = {};
   TestRun run(config(trained(", deterministic_timesteps_every: 3"),

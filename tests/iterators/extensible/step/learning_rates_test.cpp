@@ -342,12 +342,16 @@ TEST_CASE("ema_rate of train is the average of the runtime") {
   TestRun without(config("optimizer_params: {lr: 0.1}", "{ema_rate: 0.5, ema_enabled: false}"));
   CHECK_FALSE(without.session.checkpoint().tensors.contains("ema_a.layers.0.weight"));
   const auto on_cpu = [](const std::string& train) {
-    return TestRun(config("optimizer_params: {lr: 0.1}", train))
-        .session.context()
-        .config.peek("ema/on_cpu");
+    TestRun made(config("optimizer_params: {lr: 0.1}", train));
+    const Value* place = made.session.context().config.peek("ema/on_cpu");
+    return place != nullptr && *place == Value(true);
   };
-  CHECK(on_cpu("{ema_rate: 0.5}") == nullptr);
-  CHECK(on_cpu("{ema_rate: 0.5, ema_on_cpu: true}") != nullptr);
+  CHECK_FALSE(on_cpu("{ema_rate: 0.5}"));
+  CHECK(on_cpu("{ema_rate: 0.5, ema_on_cpu: true}"));
+  CHECK(on_cpu("{ema_on_cpu: true}"));
+  CHECK_FALSE(on_cpu("{ema_on_cpu: true, ema_enabled: false}"));
+  CHECK(mistake_in("optimizer_params: {lr: 0.1}", "{ema_on_cpu: true}", "ema: {on_cpu: false}")
+            .ends_with("train/ema_on_cpu: true, and ema/on_cpu is not: keep one of them"));
 }
 
 TEST_CASE("keys of DL-Art-School that are not the trainer's name the one that is") {

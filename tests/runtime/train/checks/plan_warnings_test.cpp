@@ -314,6 +314,10 @@ TEST_CASE("averages that never begin are reported, and what evaluations use then
         "eval_weights: ema evaluates the weights of the training");
   CHECK(warnings("ema: {decay: {class: power_law, update_after_step: 4, update_every: 3}}") == "");
   CHECK(warnings("ema: {decay: 0.9, warmup: true}") == "");
+  CHECK(
+      warnings("ema: {decay: 0.9, on_cpu: true}\neval_weights: ema") ==
+      "ema/on_cpu: the averages move first in step 10, and stay what the weights were before this "
+      "training of 8 steps");
 }
 
 TEST_CASE("a schedule that falls and ends long before the training does is reported") {

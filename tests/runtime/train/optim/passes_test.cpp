@@ -146,6 +146,12 @@ TEST_CASE("what LBFGS cannot do is said before the step") {
       refused(", clip_norm: 1") ==
       "test.yaml:1: clip_norm: the optimizer computes the loss several times in a step, and trusts "
       "its gradients: leave it out");
+  const std::string needs =
+      "state_on_cpu: the optimizer needs its state in other places than its update: leave it out";
+  CHECK(refused(", state_on_cpu: true") == "test.yaml:1: " + needs);
+  CHECK(message_of([&] {
+          Update(config_of("{class: ScheduleFreeAdamW, state_on_cpu: true}"), parameters, clock);
+        }).ends_with(needs));
   clock.micro_batches = 2;
   CHECK(refused("").ends_with("which accumulate does not: give it a larger batch_size"));
   clock.micro_batches = 1;
