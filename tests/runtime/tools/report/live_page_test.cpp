@@ -127,8 +127,12 @@ TEST_CASE("runs that begin in a folder come to its page, and those that go leave
   make_run(folder, "logs/2026-11-22T10-00-00_b");
   CHECK(data_when(page, has_runs(2))["runs"][1]["label"] == "b");
   std::filesystem::remove_all(folder.path("logs"));
-  const json gone = data_when(page, [](json data) { return !data["notes"].empty(); });
-  CHECK(gone["notes"][0].get<std::string>().starts_with("the runs could not be read: "));
+  // While they are being removed there may be notes of a run whose files are gone in part.
+  const json gone = data_when(page, [](json data) {
+    return !data["notes"].empty() &&
+           data["notes"][0].get<std::string>().starts_with("the runs could not be read: ");
+  });
+  CHECK_FALSE(gone.contains("runs"));
   CHECK(comes_to_rest(page));
 }
 
