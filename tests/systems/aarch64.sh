@@ -26,7 +26,7 @@ if [[ ! -e $folder/root/unpacked ]]; then
   rm -rf --one-file-system "$folder/root"
   debootstrap --arch=arm64 --foreign --variant=minbase --include="$packages" bookworm "$folder/root" >"$folder/log.txt" 2>&1 ||
     fail "debootstrap failed: $folder/log.txt"
-  for package in "$folder"/root/var/cache/apt/archives/*.deb; do
+  find "$folder/root" -name '*.deb' | while IFS= read -r package; do
     dpkg-deb --fsys-tarfile "$package" | tar -x -C "$folder/root" --keep-directory-symlink -f -
   done
   # Links to libraries from / would lead to the host's.
