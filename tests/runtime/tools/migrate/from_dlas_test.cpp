@@ -80,6 +80,20 @@ void check(const std::string& place, const std::vector<std::string>& keys) {
   CHECK(vanished(place, keys) == std::vector<std::string>{});
 }
 
+TEST_CASE("averages on the CPU stay there, and those that are switched off stay off") {
+  const auto text_of = [](const std::string& train) {
+    TranslatedConfig config;  // for its `set`
+    config.config = parse_yaml(kBase, {"base", 0});
+    config.set("train/ema_on_cpu", Value(true));
+    if (!train.empty()) config.set(train, Value(false));
+    return translated(config.config);
+  };
+  CHECK(text_of("").find("ema:\n  on_cpu: true\n") != std::string::npos);
+  const std::string off = text_of("train/ema_enabled");
+  CHECK(off.find("on_cpu: true") == std::string::npos);
+  CHECK(off.find("train/ema_on_cpu: left out, as ema_enabled is false") != std::string::npos);
+}
+
 TEST_CASE("no key of a config vanishes in its translation") {
   check("", {"name: a",
              "gpu_ids: [0, 1]",
